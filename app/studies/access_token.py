@@ -1,8 +1,10 @@
-"""What a recruiter signs of a visit: a JWT in the link, whose ids have to be those of the link. Pure.
+"""The token a recruiter signs for a visit: a JWT in the link, whose ids must match those of the link. Pure.
 
-Prolific signs with RS256 and says in the claim `prolific` who comes, on which visit, to which of its studies, under the
-names that the parameters of the link have. Its public keys are a JSON Web Key Set (RFC 7517), each with its id (`kid`).
-Source: docs.prolific.com, *Retrieve JSON Web Key Set*, and public programs that read such tokens (docs/studies.md).
+Prolific signs with RS256 and names in the claim `prolific` the person, the visit and its study, under
+the names of the link's parameters. Its public keys are a JSON Web Key Set (RFC 7517), each with its id
+(`kid`).
+Source: docs.prolific.com, *Retrieve JSON Web Key Set*, and public programs that read such tokens
+(docs/studies.md).
 """
 
 import json
@@ -29,7 +31,7 @@ Keys = Mapping[str, RSAPublicKey]
 
 
 class LinkIds(NamedTuple):
-    """What a link says: the ids of the person, of the visit, and of the recruiter's study. Empty where it says none."""
+    """The ids in a link: of the person, of the visit, and of the recruiter's study. Empty if the link has none."""
 
     person: str = ""
     visit: str = ""
@@ -37,7 +39,7 @@ class LinkIds(NamedTuple):
 
 
 class NotSigned(Exception):
-    """A token that does not show who comes."""
+    """A token that does not prove who the visitor is."""
 
     def __init__(self, doubt: Doubt) -> None:
         super().__init__(doubt)
@@ -45,7 +47,7 @@ class NotSigned(Exception):
 
 
 def read_keys(document: bytes) -> dict[str, RSAPublicKey]:
-    """The public keys of a key set that signatures may be by, by their ids. Raises ValueError where it has none."""
+    """The public keys of a key set that can verify signatures, by id. Raises ValueError if it has none."""
     written = json.loads(document)
     listed = written.get("keys") if isinstance(written, dict) else None
     found = {}
@@ -58,7 +60,7 @@ def read_keys(document: bytes) -> dict[str, RSAPublicKey]:
 
 
 def key_id(token: str) -> str:
-    """Which key a token says that it is signed by. Raises NotSigned."""
+    """The id of the key that a token claims to be signed with. Raises NotSigned."""
     if not token:
         raise NotSigned("missing")
     try:
@@ -72,9 +74,9 @@ def key_id(token: str) -> str:
 
 
 def check_token(token: str, key: RSAPublicKey, ids: LinkIds, audience: str | None = None) -> None:
-    """Raises NotSigned unless `key` signed the token, its time is not over, and it names the ids of the link.
+    """Raises NotSigned unless `key` signed the token, it has not expired, and it names the ids of the link.
 
-    audience: the site that the token has to be for (`aud`), as an address or a domain; None: any.
+    audience: the site that the token must be for (`aud`), as an address or a domain; None: any.
     """
     try:
         claims = jwt.decode(
@@ -95,7 +97,7 @@ def check_token(token: str, key: RSAPublicKey, ids: LinkIds, audience: str | Non
 
 
 def _key(written: Mapping[str, Any]) -> RSAPublicKey | None:
-    """A key of a set; None for one that is for something else."""
+    """One key of a set; None if it is for another use."""
     if (
         written.get("kty") != "RSA"
         or written.get("use", "sig") != "sig"
@@ -119,7 +121,7 @@ def _is_of(claim: Any, ids: LinkIds) -> bool:
 
 
 def _is_for(claim: Any, audience: str) -> bool:
-    """Whether a token is for a site: Prolific's docs call it a domain, in tokens it is a whole address as well."""
+    """Whether a token is for a site: a domain by Prolific's docs, but also a whole address in actual tokens."""
     named = claim if isinstance(claim, list) else [claim]
     return any(isinstance(each, str) and _site(each) == _site(audience) for each in named)
 

@@ -21,9 +21,9 @@ _DIGITS = 9  # after the point of a utility; what λ makes of binary fractions b
 
 
 class PlayedMatch(NamedTuple):
-    """A match that counts and is over. `points` are those that are paid; None: a model or we broke it off.
+    """A finished match that counts. `points` are the paid ones; None if a model or we broke it off.
 
-    Who left it because of a problem, and reported that, gets for it no less than if a model had broken it off.
+    A participant who left because of a problem and reported it gets at least what a match broken off by a model pays.
     """
 
     match_id: str
@@ -33,14 +33,14 @@ class PlayedMatch(NamedTuple):
 
 
 def exact(points: float) -> Decimal:
-    """Points as they are meant: 0.1 + 0.2 are 0.3."""
+    """Points as intended: 0.1 + 0.2 are 0.3."""
     return Decimal(str(round(points, _DIGITS)))
 
 
 def bonus_owed(design: StudyDesign, matches: Iterable[PlayedMatch]) -> Decimal:
-    """The bonus of matches, each once: rounded once, never above `most_a_person` and never below zero.
+    """The bonus for matches, each counted once: rounded once, never above `most_a_person` and never below zero.
 
-    What a match pays that a model broke off is earned like all else, so that it counts under `most_a_person`, too.
+    The pay for a match that a model broke off is earned like any other, so it counts towards `most_a_person`, too.
     """
     once = {each.match_id: each for each in matches}
     total = sum((_earned_in(design, each) for each in once.values()), Decimal(0))
@@ -56,7 +56,7 @@ def _earned_in(design: StudyDesign, match: PlayedMatch) -> Decimal:
 
 
 def base_owed(design: StudyDesign, name: EndingName, taken: timedelta) -> Decimal:
-    """The base of an ending after so much time: never less than its `least`."""
+    """The base pay for an ending after the time taken: never less than the ending's `least`."""
     ending, full = design.ending(name, PROLIFIC), design.pay.base
     if ending.base == FULL_BASE:
         amount = full
@@ -76,7 +76,7 @@ def pays_bonus(design: StudyDesign, name: EndingName) -> bool:
 
 
 def is_paid_by_approval(design: StudyDesign, name: EndingName, recruiter: str, status: str | None) -> bool:
-    """Whether the recruiter pays the base by approving a submission, of which `status` is the recruiter's.
+    """Whether the recruiter pays the base by approving the submission; `status` is the recruiter's status of it.
 
     Approval pays the full base and nothing else, and no submission that was returned, timed out or rejected.
     """
@@ -85,7 +85,7 @@ def is_paid_by_approval(design: StudyDesign, name: EndingName, recruiter: str, s
 
 
 def time_taken(signs: Iterable[datetime]) -> timedelta:
-    """The time from the first sign of life to the last, of each break between two no more than LONGEST_BREAK."""
+    """The time from the first sign of life to the last, counting at most LONGEST_BREAK of each gap between two."""
     ordered = sorted(signs)
     gaps = (later - earlier for earlier, later in pairwise(ordered))
     return sum((min(gap, LONGEST_BREAK) for gap in gaps), timedelta(0))

@@ -1,7 +1,7 @@
-"""What a person sends at a step: checked, kept, and what follows. Nothing here commits.
+"""What a participant submits at a step: checked, stored, and acted on. Nothing here commits.
 
-What is sent for a step that is not due changes nothing: a form that is sent twice, from an old page or from a second
-tab leads to the page that is due.
+A form for a step that is not due changes nothing: one that is sent twice, from an old page or from a second tab leads
+to the due page.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,16 +42,16 @@ PARTNERS = (PERSON, "computer", EITHER, "not sure")  # what a partner may have b
 
 
 class StepOutcome(NamedTuple):
-    """The result of what was sent: what is wrong with it, by field, or the match that has begun."""
+    """The result of a submitted form: its errors, by field, or the match that has begun."""
 
     errors: Mapping[str, FieldError] = {}
     begun: StoredMatch | None = None
 
 
 def take(session: Session, progress: StudyProgress, key: str, form: SurveyForm, text: str = "") -> StepOutcome:
-    """Take what was sent for the step with that key. `progress` is locked; `text` is what a consent was given to.
+    """Process the form submitted for the step with that key. `progress` is locked; `text` is the text consented to.
 
-    Raises NotAllowed for who agrees while the wave is paused.
+    Raises NotAllowed if the participant agrees while the wave is paused.
     """
     step = progress.step
     if step.key != key or step.kind not in _TAKERS:
@@ -66,23 +66,23 @@ def finish(session: Session, progress: StudyProgress, name: EndingName, **facts:
 
 
 def draw_arm(session: Session, progress: StudyProgress) -> None:
-    """Draw the arm if the page that is due depends on it."""
+    """Draw the arm if the due page depends on it."""
     if progress.enrolment.plan is None and shows_arm(progress.design, progress.step):
         assign(session, progress)
 
 
 def seed_of(progress: StudyProgress, step: Step) -> str:
-    """What options of a page are shuffled by: another order for each person and page."""
+    """The seed for shuffling the options of a page: the order differs for each person and page."""
     return f"{progress.enrolment.token}/{step.key}"
 
 
 def asked_now(progress: StudyProgress) -> Questions:
-    """The questions of the survey that is due."""
+    """The questions of the due survey."""
     return progress.design.survey.parts[progress.step.part or "end"]
 
 
 def earlier_answers(progress: StudyProgress) -> Values:
-    """What was answered in surveys before; of a question that was asked several times, the last answer."""
+    """The answers given in earlier surveys; for a question asked several times, the last answer."""
     found: dict[str, Any] = {}
     for step in progress.steps[: progress.enrolment.step]:
         if step.kind == SURVEY:
@@ -91,7 +91,7 @@ def earlier_answers(progress: StudyProgress) -> Values:
 
 
 def quiz_now(progress: StudyProgress) -> QuizState:
-    """The quiz that is due, at the attempt that is."""
+    """The due quiz, at the current attempt."""
     quiz = progress.design.quiz
     if quiz is None:
         raise ValueError("expected a design with a quiz")
@@ -100,24 +100,24 @@ def quiz_now(progress: StudyProgress) -> QuizState:
 
 
 def outside_key(step: Step) -> str:
-    """Where it is kept that somebody came back from surveys elsewhere."""
+    """The key under which returns from surveys elsewhere are stored."""
     return f"outside {step.key}"
 
 
 def returned(progress: StudyProgress) -> list[str]:
-    """The questions of the step that is due whose outside survey was left by its last link."""
+    """The questions of the due step whose outside survey the participant left by its last link."""
     return list(progress.values(outside_key(progress.step)))
 
 
 def come_back(session: Session, progress: StudyProgress, key: str, question: str) -> None:
-    """Keep that somebody came back from a survey elsewhere, at the step where it is asked."""
+    """Record that a participant came back from a survey elsewhere, at the step where it is asked."""
     if progress.step.key == key:
         answer(progress, outside_key(progress.step), {**dict.fromkeys(returned(progress), True), question: True})
     session.flush()
 
 
 def asks_for_place(session: Session, progress: StudyProgress, key: str, form: SurveyForm) -> bool:
-    """Whether what was sent would take a place of a wave for people."""
+    """Whether the submitted form would take a place of a wave for people."""
     if progress.step.key != key or progress.step.kind != CONSENT or progress.enrolment.wave_id is None:
         return False
     says_yes = first_value(form, "answer") != NO and first_value(form, "part") == YES
@@ -145,7 +145,7 @@ def _consent(session: Session, progress: StudyProgress, form: SurveyForm, text: 
 
 
 def _done(session: Session, progress: StudyProgress, _form: SurveyForm, _text: str) -> StepOutcome:
-    """Whoever was sent away before they had agreed looks once more whether they can begin."""
+    """Check again whether a participant who was sent away before agreeing can begin."""
     come_again(session, progress)
     return StepOutcome()
 
@@ -186,7 +186,7 @@ def _survey(session: Session, progress: StudyProgress, form: SurveyForm, _text: 
 
 
 def _match(session: Session, progress: StudyProgress, form: SurveyForm, _text: str) -> StepOutcome:
-    """Begins the match that is due, or goes on from one that is over, to the next one if that comes then."""
+    """Begins the due match, or moves on from a finished one, to the next match if that is the next step."""
     row = matches.due(session, progress)
     if row is not None and row.status == "over":
         replacement = matches.after(session, progress, progress.step)
@@ -205,7 +205,7 @@ def _match(session: Session, progress: StudyProgress, form: SurveyForm, _text: s
 
 
 def _still_there(session: Session, progress: StudyProgress, form: SurveyForm, match_id: str) -> StepOutcome:
-    """Goes on to the next page once somebody has said that they are there; a form of another page does not say so."""
+    """Moves on once the participant has confirmed that they are there; a form from another page does not confirm it."""
     if first_value(form, HERE) != YES:
         return StepOutcome()
     note(session, progress, STILL_THERE, {"match": match_id})
@@ -221,7 +221,7 @@ def _partner(session: Session, progress: StudyProgress, form: SurveyForm, _text:
 
 
 def _debrief(session: Session, progress: StudyProgress, form: SurveyForm, text: str) -> StepOutcome:
-    """Asks all consents again. A no to the data deletes it, once it is written what is owed."""
+    """Asks for all consents again. Declining data use deletes the data, once what is owed has been recorded."""
     asked = progress.design.consent
     optional = {"training": asked.training, "publication": asked.publication}
     wanted = ["data", *(name for name, how in optional.items() if how == "ask")]

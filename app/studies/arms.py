@@ -1,7 +1,7 @@
-"""The arms of a design: for each the order in which a person plays the conditions. Pure.
+"""The arms of a design, each an order in which a person plays the conditions. Pure.
 
-Factors between persons make groups; within a group the orders of blocks, and the orders of conditions inside a block,
-are arms of their own, so that persons who are balanced over the arms balance the orders.
+Between-person factors make groups; within a group, each order of blocks and of conditions inside a block is an arm of
+its own, so balancing persons over the arms balances the orders.
 """
 
 import random
@@ -26,7 +26,7 @@ class PlannedArm(NamedTuple):
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Of all matches in their order."""
+        """The conditions of all matches, in order."""
         return tuple(condition for block in self.blocks for condition in block)
 
 
@@ -39,17 +39,17 @@ def conditions(design: StudyDesign) -> list[Condition]:
 
 
 def level_of(design: StudyDesign, condition: Condition, factor: str, otherwise: Level | None = None) -> Level | None:
-    """The level that a condition gives a factor; `otherwise` for one that the design does not vary."""
+    """The level of a factor in a condition; `otherwise` if the design does not vary the factor."""
     return design.levels(factor)[condition[factor]] if factor in condition else otherwise
 
 
 def between(design: StudyDesign) -> list[str]:
-    """The factors of which a person plays one level."""
+    """The factors of which each person plays only one level."""
     return [factor for factor in design.conditions if factor not in design.plan.within]
 
 
 def matches_a_person(design: StudyDesign) -> int:
-    """How many matches that count everybody plays."""
+    """The number of matches that count that each person plays."""
     count = design.plan.matches
     for factor in design.plan.within:
         count *= len(design.levels(factor))
@@ -57,12 +57,12 @@ def matches_a_person(design: StudyDesign) -> int:
 
 
 def blocks_a_person(design: StudyDesign) -> int:
-    """How many blocks everybody plays; a plan without blocks is one."""
+    """The number of blocks each person plays; a plan without blocks has one."""
     return len(design.levels(design.plan.blocks.by)) if design.plan.blocks else 1
 
 
 def attention_checks(design: StudyDesign) -> int:
-    """How often a person is asked something that shows attention, at most."""
+    """The maximum number of attention checks a person is asked."""
     times = {"after each match": matches_a_person(design), "after each block": blocks_a_person(design)}
     return sum(
         times.get(part, 1)
@@ -73,7 +73,7 @@ def attention_checks(design: StudyDesign) -> int:
 
 
 def arm_count(design: StudyDesign) -> int:
-    """How many arms a design has, without making them."""
+    """The number of arms of a design, without building them."""
     plan = design.plan
     groups = 1
     for factor in between(design):
@@ -88,12 +88,12 @@ def arm_count(design: StudyDesign) -> int:
 
 
 def arms(design: StudyDesign) -> list[PlannedArm]:
-    """The arms in their order. Orders that are random are left as written: each person's is drawn by `shuffled`."""
+    """The arms in order. Random orders are left as written: `shuffled` draws each person's."""
     return list(_arms(design))
 
 
 def shuffled(arm: PlannedArm, design: StudyDesign, rng: random.Random) -> PlannedArm:
-    """The arm with the orders that the design leaves to chance drawn."""
+    """The arm with its random orders drawn."""
     blocks = [list(block) for block in arm.blocks]
     if design.plan.inside_block == RANDOM:
         for block in blocks:

@@ -1,11 +1,11 @@
-"""Who gets which arm: hidden random blocks within strata. Nothing here commits.
+"""Assigns people to arms: hidden random blocks within strata. Nothing here commits.
 
-In each stratum slots are numbered from 0, and each run of as many slots as there are arms has every arm once, in an
-order that follows from the seed. A person is given the lowest free slot of an arm that has a share left of the places:
-so slots that were given out differ by one an arm at most in a stratum until an arm has its share, while people who stay
-may differ by more. Where a wave follows a ready-made list, its lines are the slots, in one stratum. A slot whose person
-dropped out is free again, unless the design replaces nobody. All of it happens while the wave is locked and is kept in
-its log, from which `replay` finds the same arms again.
+In each stratum slots are numbered from 0, and each block of as many slots as there are arms has every arm once, in an
+order that follows from the seed. A person gets the lowest free slot of an arm whose share of the places is not used up:
+so within a stratum the slots given out differ by at most one per arm until an arm has its share, while people who stay
+may differ by more. If a wave follows a ready-made list, its lines are the slots, in one stratum. The slot of a person
+who dropped out is free again, unless the design replaces nobody. All of it happens while the wave is locked and is kept
+in its log, from which `replay` finds the same arms again.
 """
 
 import json
@@ -38,7 +38,7 @@ LISTED = ""  # the stratum of the lines of a list, which are one for all
 
 
 class Slot(NamedTuple):
-    """A place in the order of a stratum, and the arm there, by its place among the design's."""
+    """A position in the order of a stratum, and its arm, as an index into the design's arms."""
 
     stratum: str
     number: int
@@ -46,7 +46,7 @@ class Slot(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """An assignment in the log, and the slot that follows from the seed and from what the log says was before it."""
+    """A logged assignment, and the slot expected from the seed and the log before it."""
 
     enrolment_id: int
     logged: Slot
@@ -54,12 +54,12 @@ class Replayed(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        """Whether they are the same."""
+        """Whether the logged and the expected slot are the same."""
         return self.logged == self.expected
 
 
 def assign(session: Session, progress: StudyProgress) -> None:
-    """Draw the arm of an enrolment and its plan; one that has them keeps them."""
+    """Draw the arm and the plan of an enrolment, unless it already has them."""
     enrolment = progress.enrolment
     if enrolment.plan is not None:
         return
@@ -97,14 +97,14 @@ def assign(session: Session, progress: StudyProgress) -> None:
 
 
 def wave_seed(design: StudyDesign, wave: str) -> str:
-    """The seed of everything that is drawn for the people of a wave, or for a preview, which has a name like one."""
+    """The seed of everything drawn for the people of a wave, or for a preview, which has a name like a wave's."""
     return f"{design.plan.assign.seed}/{design.study}/{wave}"
 
 
 def next_slot(seed: str, arm_count: int, places: int, stratum: str, held: Collection[Slot]) -> Slot | None:
-    """The slot that the next person of a stratum is given; None when all places have an arm.
+    """The slot for the next person of a stratum; None if all places have an arm.
 
-    Arms have equal shares of the places; where these do not divide, some have one more.
+    Arms have equal shares of the places; if these do not divide evenly, some have one more.
     """
     share, more = divmod(places, arm_count)
     sizes = Counter(slot.arm for slot in held)
@@ -117,13 +117,13 @@ def next_slot(seed: str, arm_count: int, places: int, stratum: str, held: Collec
 
 
 def listed_slot(listed: AssignmentList, person: str | None, held: Collection[Slot]) -> Slot | None:
-    """The slot that a list gives the next person, by what stands for them in it; None when there is none."""
+    """The slot that a list gives the next person, by their mark in it; None if there is none."""
     line = listed.line_for(person, {slot.number for slot in held})
     return None if line is None else Slot(LISTED, line, listed.arms[line])
 
 
 def _slots(seed: str, arm_count: int, stratum: str) -> Iterator[Slot]:
-    """All slots of a stratum in their order, without an end."""
+    """All slots of a stratum in order, endlessly."""
     for block in count():
         order = list(range(arm_count))
         random.Random(f"{seed}/{stratum}/block {block}").shuffle(order)
@@ -155,9 +155,9 @@ def replayed(
     log: Sequence[tuple[int | None, str, Mapping[str, Any]]],
     marks: Mapping[int, str] | None = None,
 ) -> Iterator[Replayed]:
-    """The assignments in a log of (enrolment, kind, body), each beside what follows from the seed, or from the list.
+    """The assignments in a log of (enrolment, kind, body), each with the slot expected from the seed or the list.
 
-    `places` are those at the beginning; `marks`: what stands for each enrolment in the list of the wave.
+    `places` is the initial number; `marks`: the mark of each enrolment in the list of the wave.
     """
     seed, arm_count = wave_seed(design, wave), len(arms(design))
     held: dict[int, Slot] = {}
@@ -197,12 +197,12 @@ def _held(session: Session, wave: Wave, design: StudyDesign, rows: Sequence[Arm]
 
 
 def _arm_rows(session: Session, version: StudyVersion) -> Sequence[Arm]:
-    """The arms of a version in their order, which is that in which they were stored."""
+    """The arms of a version in order, which is the order in which they were stored."""
     return session.scalars(select(Arm).where(Arm.study_version_id == version.id).order_by(Arm.id)).all()
 
 
 def _usable_pieces(progress: StudyProgress) -> list[int]:
-    """The places of the pieces that are not the same to those who play them."""
+    """The indices of the pieces that are distinct to those who play them."""
     kind = find_game(progress.design.game).material
     if progress.design.material is None or kind is None:
         return []

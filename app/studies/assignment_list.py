@@ -1,8 +1,8 @@
-"""A ready-made list of who gets which arm, in place of the random blocks. Nothing here commits.
+"""A ready-made list of arm assignments, in place of the random blocks. Nothing here commits.
 
-A CSV table has a line a place: `order,arm`, from 1, in which people get the arms as they come; or `participant,arm`,
-by the recruiter's ids, which lets nobody else in. The list is kept in the log of the wave, so that `assignment.replay`
-finds the same arms again; of ids it has a hash that is good for that wave alone.
+A CSV table has one line per place: `order,arm`, from 1, in which people get the arms as they arrive; or
+`participant,arm`, by the recruiter's ids, which lets nobody else in. The list is kept in the log of the wave, so that
+`assignment.replay` finds the same arms again; ids are kept as hashes that are valid for that wave only.
 """
 
 import hashlib
@@ -25,56 +25,56 @@ _MOST_BYTES = 5_000_000
 
 
 class AssignmentList(NamedTuple):
-    """The arms of a list line by line, by their places among those of the design, and for whom each is.
+    """The arms of a list line by line, as indices into the design's arms, and the person for each line.
 
-    `people` are marks of persons (see `mark_of`); none where people get the lines in the order in which they come.
+    `people` are marks of persons (see `mark_of`); empty if people get the lines in the order of their arrival.
     """
 
     arms: Sequence[int]
     people: Sequence[str] = ()
 
     def line_for(self, person: str | None, held: Collection[int]) -> int | None:
-        """The line of the next person, given those that people have: their own, or the lowest that is free."""
+        """The line of the next person, given the lines already held: their own, or the lowest free one."""
         if self.people:
             return self.people.index(person) if person in self.people else None
         return next((line for line in range(len(self.arms)) if line not in held), None)
 
     def round_of(self, line: int) -> int:
-        """How many lines before this one have its arm, by which its material is rotated."""
+        """The number of earlier lines with the same arm, by which the line's material is rotated."""
         return self.arms[:line].count(self.arms[line])
 
 
 def mark_of(wave_id: int, person_hash: str) -> str:
-    """What stands for a person in the list of a wave, and links to no other wave."""
+    """The mark of a person in the list of a wave, which cannot be linked to any other wave."""
     return hashlib.sha256(f"{wave_id}\n{person_hash}".encode()).hexdigest()[:32]
 
 
 def list_of(session: Session, wave_id: int) -> AssignmentList | None:
-    """The list of a wave; None where arms are drawn. The last one that was imported counts."""
+    """The list of a wave, the last one imported; None if arms are drawn."""
     lists = select(StudyEvent.body).where(StudyEvent.wave_id == wave_id, StudyEvent.kind == ASSIGNMENT_LIST)
     body = session.scalar(lists.order_by(StudyEvent.id.desc()).limit(1))
     return None if body is None else read_body(body)
 
 
 def read_body(body: Mapping[str, Sequence[object]]) -> AssignmentList:
-    """A list as the log has it."""
+    """A list from its log entry."""
     return AssignmentList([int(str(arm)) for arm in body["arms"]], [str(person) for person in body["people"]])
 
 
 def is_listed(session: Session, wave: Wave, person_hash: str) -> bool:
-    """Whether a person may come into a wave as far as its list goes."""
+    """Whether the list of a wave, if it has one, lets a person in."""
     found = list_of(session, wave.id)
     return found is None or not found.people or mark_of(wave.id, person_hash) in found.people
 
 
 def mark_of_enrolment(session: Session, enrolment: Enrolment) -> str | None:
-    """What stands for somebody in the list of their wave."""
+    """The mark of an enrolment's person in the list of their wave."""
     person = session.get_one(Participant, enrolment.participant_id).person_hash
     return None if person is None or enrolment.wave_id is None else mark_of(enrolment.wave_id, person)
 
 
 class ListTerms(NamedTuple):
-    """What a list of a wave has to fit: its arms by name, in their order, and whether its people have ids."""
+    """What the list of a wave must fit: its arms by name, in order, and whether its people have ids."""
 
     wave_id: int
     arms: Sequence[str]
@@ -83,7 +83,7 @@ class ListTerms(NamedTuple):
 
 
 class ReadList(NamedTuple):
-    """A list as it is kept, what links its persons to those of the wave, and of which file it was read."""
+    """A list as it is stored, the hashes that link its persons to those of the wave, and the file it was read from."""
 
     kept: AssignmentList
     people: frozenset[str]  # hashes of persons
@@ -92,14 +92,14 @@ class ReadList(NamedTuple):
 
 
 def terms_of(session: Session, wave: Wave) -> ListTerms:
-    """What a list of a wave has to fit."""
+    """What the list of a wave must fit."""
     arms = select(Arm.name).where(Arm.study_version_id == wave.study_version_id).order_by(Arm.id)
     provider = settings_of(wave).provider
     return ListTerms(wave.id, session.scalars(arms).all(), provider.name, provider.has_ids)
 
 
 def read_list(content: bytes, name: str, terms: ListTerms, person_of: Callable[[str], str]) -> ReadList:
-    """The list in a file; `person_of` gives the hash of a person by the recruiter's id. Takes long for a long one.
+    """The list in a file; `person_of` returns a person's hash by the recruiter's id. Slow for a long list.
 
     Raises Invalid, with the line, for a list that cannot be followed.
     """
@@ -110,9 +110,9 @@ def read_list(content: bytes, name: str, terms: ListTerms, person_of: Callable[[
 
 
 def import_list(session: Session, wave: Wave, found: ReadList, by: str | None = None) -> None:
-    """Have a wave follow a list that was read for it. A list that is imported again replaces the one before.
+    """Make a wave follow a list that was read for it, in place of any earlier list.
 
-    Raises Invalid for one that is too short, and Conflict once somebody has an arm.
+    Raises Invalid if the list is too short, and Conflict once anybody has an arm.
     """
     wave = lock_wave(session, wave.id)
     check_not_frozen(wave)
@@ -130,7 +130,7 @@ def import_list(session: Session, wave: Wave, found: ReadList, by: str | None = 
 
 
 def _check_people(session: Session, wave: Wave, found: ReadList) -> None:
-    """Raises Conflict where somebody is in the wave who has no line in a list by persons."""
+    """Raises Conflict if anybody in the wave has no line in a list by persons."""
     if not found.people:
         return
     here = (
@@ -170,7 +170,7 @@ def _parse_list(content: bytes, name: str, arms: Sequence[str], *, has_ids: bool
 
 
 def _parse_line(row: Mapping[str, str], key: str, arms: Sequence[str], place: str) -> tuple[str, int]:
-    """For whom a line is, and the place of its arm."""
+    """The key of a line (order or person), and the index of its arm."""
     whom, arm = row.get(key, ""), row.get(_ARM, "")
     if key == _BY_PERSON:
         refuse_rounded(whom, place)
@@ -185,7 +185,7 @@ def _parse_line(row: Mapping[str, str], key: str, arms: Sequence[str], place: st
 
 
 def _check_complete(found: Sequence[tuple[str, int]], name: str, *, by_person: bool) -> None:
-    """Raises Invalid for what is in the list twice or not at all."""
+    """Raises Invalid for keys that occur twice or are missing."""
     twice = [key for key, count in Counter(key for key, _ in found).items() if count > 1]
     if twice:
         expected = Phrase("each person once") if by_person else Phrase("each number of the order once")

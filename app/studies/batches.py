@@ -1,8 +1,8 @@
 """Batches of payments, each a file for the recruiter: drafted, uploaded, confirmed. Nothing here commits.
 
-A payment is in one batch at most, and a batch never goes back: what a recruiter was sent once is not sent again. A
-draft that was not sent can be discarded, and its payments are free again. Whoever is in doubt is in no draft, and a
-draft with somebody who came into doubt is neither written nor uploaded (`pay_doubts.py`).
+A payment is in at most one batch, and a batch never goes back: what was sent to a recruiter once is not sent again. An
+unsent draft can be discarded, which frees its payments. People in doubt are in no draft, and a draft with somebody who
+has come into doubt is neither written nor uploaded (`pay_doubts.py`).
 """
 
 import csv
@@ -38,7 +38,7 @@ _PLAIN_HEADER = ("participant", "external_id", "amount", "currency")
 
 
 class ListedBatch(NamedTuple):
-    """A batch, how many people are paid in it, and how much in all."""
+    """A batch, with the number of people it pays and the total amount."""
 
     batch: PaymentBatch
     people: int
@@ -51,18 +51,18 @@ class ListedBatch(NamedTuple):
 
 
 class BatchFile(NamedTuple):
-    """The file of a batch: the same bytes whenever it is asked for."""
+    """The file of a batch: the same bytes on every request."""
 
     name: str
     content: bytes
 
 
 def draft(session: Session, wave: Wave, by: str | None = None, *, set_aside: str = "") -> list[PaymentBatch]:
-    """Put all that is owed and in no batch yet into new batches, as many as the recruiter's files need.
+    """Put all owed payments that are in no batch yet into new batches, as many as the recruiter's files need.
 
-    Whoever is in doubt, and whom the recruiter's file cannot pay, is left out; `held_back` says who. `set_aside`: why
-    new reports of the wave are not waited for; the log keeps it. Raises Conflict if nobody is left,
-    and for such reports without a reason.
+    People in doubt, and those whom the recruiter's file cannot pay, are left out; `held_back` lists them. `set_aside`:
+    the reason for not waiting for new reports of the wave, which is logged. Raises Conflict if nobody is left, and if
+    there are such reports but no reason.
     """
     settle_all(session, wave)  # locks enrolments, which comes before the wave everywhere
     lock_wave(session, wave.id)  # of two drafts the second finds nothing
@@ -89,7 +89,7 @@ def draft(session: Session, wave: Wave, by: str | None = None, *, set_aside: str
 
 
 def _set_aside(session: Session, wave: Wave, reason: str, by: str | None) -> None:
-    """Keep why new reports are not waited for. Raises Conflict without a reason, and Invalid."""
+    """Log the reason for not waiting for new reports. Raises Conflict without a reason, and Invalid."""
     waiting = new_in(session, wave.id)
     if not waiting:
         return
@@ -136,7 +136,7 @@ def _drafted(
 
 
 def _next_number(session: Session, wave_id: int) -> int:
-    """A number that no batch of the wave has or had, so that a file is never taken for another."""
+    """A number that no batch of the wave has or had, so that no file is mistaken for another."""
     drafted = session.scalars(
         select(StudyEvent.body).where(StudyEvent.wave_id == wave_id, StudyEvent.kind == _EVENT)
     ).all()
@@ -144,7 +144,7 @@ def _next_number(session: Session, wave_id: int) -> int:
 
 
 def mark(session: Session, batch: PaymentBatch, status: str, by: str | None = None) -> None:
-    """Say that a draft was uploaded, or that the recruiter confirmed an upload. Raises Conflict for any other way."""
+    """Mark a draft as uploaded, or an upload as confirmed by the recruiter. Raises Conflict for any other change."""
     batch = _locked(session, batch)
     if batch.status == DRAFTED and status == UPLOADED:
         _check_doubts(session, batch)
@@ -160,7 +160,7 @@ def mark(session: Session, batch: PaymentBatch, status: str, by: str | None = No
 
 
 def _check_doubts(session: Session, batch: PaymentBatch) -> None:
-    """Raises Conflict for a draft with somebody in it who came into doubt since."""
+    """Raises Conflict if a draft has somebody in it who has since come into doubt."""
     found = held_in(session, batch)
     if found:
         raise Conflict(
@@ -177,7 +177,7 @@ def _doubtful_people(held: Mapping[int, PayDoubt]) -> Verbatim:
 
 
 def discard(session: Session, batch: PaymentBatch, by: str | None = None) -> None:
-    """Take a draft back that was not uploaded. Raises Conflict."""
+    """Discard a draft that was not uploaded. Raises Conflict."""
     batch = _locked(session, batch)
     if batch.status != DRAFTED:
         raise Conflict(
@@ -200,7 +200,7 @@ def find_batch(session: Session, wave: Wave, number: int) -> PaymentBatch:
 
 
 def _locked(session: Session, batch: PaymentBatch) -> PaymentBatch:
-    """A batch as it is now. Raises NotFound for one that was discarded in the meantime."""
+    """The current state of a batch, locked. Raises NotFound for one that was discarded in the meantime."""
     number = batch.number
     found = session.get(PaymentBatch, batch.id, with_for_update=True, populate_existing=True)
     if found is None:
@@ -219,7 +219,7 @@ def batches_of(session: Session, wave: Wave) -> list[ListedBatch]:
 
 
 def listed_batches(session: Session, batches: Sequence[PaymentBatch]) -> list[ListedBatch]:
-    """Batches with what is in them."""
+    """Batches with their numbers of people and amounts."""
     payments: dict[int, list[Payment]] = {batch.id: [] for batch in batches}
     for payment in session.scalars(select(Payment).where(Payment.batch_id.in_(payments))):
         payments[cast(int, payment.batch_id)].append(payment)
@@ -234,8 +234,9 @@ def listed_batches(session: Session, batches: Sequence[PaymentBatch]) -> list[Li
 
 
 def batch_file(session: Session, batch: PaymentBatch) -> BatchFile:
-    """The file that the recruiter takes. Raises Conflict for ids that are not there any more, and for a draft with
-    somebody in it who came into doubt.
+    """The file for the recruiter.
+
+    Raises Conflict if ids no longer exist, and for a draft with somebody in it who has come into doubt.
     """
     if batch.status == DRAFTED:
         _check_doubts(session, batch)

@@ -1,4 +1,4 @@
-"""What a design may not say: faults that no single key has by itself. Pure."""
+"""Faults of a design that cannot be found in any single key alone. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -41,14 +41,14 @@ _LONGEST_LABEL, _LONGEST_ARM = 40, 80  # characters; the table of arms has room 
 
 
 class Fault(NamedTuple):
-    """What is wrong, and where."""
+    """An error, and where it is."""
 
     path: KeyPath
     error: FieldError
 
 
 def faults(design: StudyDesign) -> Iterator[Fault]:
-    """What is wrong with a design by itself, in the order of the file."""
+    """The faults in a design itself, in the order of the file."""
     game = _game(design)
     if isinstance(game, Fault):
         yield game
@@ -58,13 +58,13 @@ def faults(design: StudyDesign) -> Iterator[Fault]:
 
 
 def condition_config(design: StudyDesign, condition: Condition) -> dict[str, Any]:
-    """The config of the game under a condition; what matches draw is not in it."""
+    """The game's config under a condition, without the values that are drawn for each match."""
     own = {factor: level_of(design, condition, factor) for factor in design.conditions if factor not in _NO_CONFIG}
     return {**design.same_for_all.game, **_limit(design, find_game(design.game)), **own}
 
 
 def measures(design: StudyDesign) -> Mapping[str, Numbers]:
-    """What is known of a person beside answers and the metrics of the game; analysis.csv has a column of each."""
+    """Measures of a person other than answers and the game's metrics; each has a column in analysis.csv."""
     return {
         "attention": Numbers(0, attention_checks(design), whole=True),  # how many checks were passed
         "minutes": Numbers(0),
@@ -77,7 +77,7 @@ def measures(design: StudyDesign) -> Mapping[str, Numbers]:
 
 
 def answers(question: SurveyQuestion) -> Words | Numbers | None:
-    """What a question may be answered with; None where that is no single word or number."""
+    """The possible answers to a question; None if an answer is not a single word or number."""
     if question.choice is not None or question.text is not None:
         return Words(question.choice or ())
     if question.number is not None:
@@ -97,7 +97,7 @@ def _game(design: StudyDesign) -> Game[Any] | Fault:
 
 
 def _limit(design: StudyDesign, game: Game[Any]) -> dict[str, int]:
-    """The most moves of a match as the game's config has them."""
+    """The maximum number of moves of a match in the form of the game's config."""
     moves = design.same_for_all.limits.moves
     if moves is None or game.limit_field is None:
         return {}
@@ -110,7 +110,7 @@ def _invalid_at(path: KeyPath, expected: str, got: object, remedy: str | None = 
 
 
 def _told(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
-    """What people are told of their partner is true of every condition."""
+    """What people are told about their partner must be true of every condition."""
     if design.partner_told not in (COMPUTER, HIDDEN) and design.deception is None:
         yield _invalid_at(
             ("partner_told",), "computer or hidden, as every partner is a model", design.partner_told,
@@ -161,7 +161,7 @@ def _levels(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
 
 
 def _moves(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
-    """The most moves of a match are something that the game can bound, and are said once."""
+    """The maximum number of moves must be a limit that the game supports, and be given only once."""
     moves, path = design.same_for_all.limits.moves, ("same_for_all", "limits", "moves")
     if moves is None:
         return
@@ -266,7 +266,7 @@ def _quiz(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
 
 
 def factor_of_answer(design: StudyDesign, right: Mapping[str, Answer]) -> str | None:
-    """The factor whose levels right answers are given for; None where there is none."""
+    """The factor by whose levels the right answers are given; None if there is none."""
     told = [each for each in design.conditions if set(design.levels(each)) <= set(right)]
     return max(told, key=lambda each: len(design.levels(each)), default=None)
 
@@ -299,7 +299,7 @@ def _survey(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
 def _rule(
     text: str, path: KeyPath, possible: Mapping[str, Words | Numbers | None], known: Phrase | str
 ) -> Iterator[Fault]:
-    """What is wrong with a rule about the names in `possible`; `known` says which they are."""
+    """The faults of a rule about the names in `possible`; `known` says which these are."""
     try:
         rule = read_comparison(text)
         if rule.name not in possible:

@@ -1,6 +1,6 @@
-"""The names of the columns that a design makes in exports: one for each outcome and for each time a question is asked.
+"""The names of a design's columns in exports: one for each outcome and each time a question is asked.
 
-Names that statistics programs would not take are exported under others (`app/core/csv_tables.py`). Pure.
+Names that statistics programs would reject are exported under others (`app/core/csv_tables.py`). Pure.
 """
 
 import re
@@ -20,7 +20,7 @@ def outcome_name(figure: str, condition: Mapping[str, str]) -> str:
 
 
 def answer_name(step: Step, question: str, row: str | None) -> str:
-    """The id, with the row of a matrix and with the match or block after which it was asked."""
+    """The question's id, with the row of a matrix and the match or block after which it was asked."""
     name = question if row is None else f"{question}_{row}"
     if step.number is not None:
         return f"{name}_match_{step.number + 1}"
@@ -28,12 +28,12 @@ def answer_name(step: Step, question: str, row: str | None) -> str:
 
 
 def rows_of(question: SurveyQuestion) -> Sequence[str | None]:
-    """What each has a column of its own of a question: the rows of a matrix."""
+    """The parts of a question that have their own columns: the rows of a matrix."""
     return [None] if question.matrix is None else list(question.matrix.rows)
 
 
 def asked(design: StudyDesign) -> Iterator[tuple[Step, SurveyQuestion, str | None]]:
-    """Each time that a question is asked, or a row of it."""
+    """Each time a question, or a row of a matrix, is asked."""
     for step in steps(design):
         if step.kind == SURVEY and step.part is not None:
             for question in design.survey.parts[step.part]:
@@ -42,12 +42,12 @@ def asked(design: StudyDesign) -> Iterator[tuple[Step, SurveyQuestion, str | Non
 
 
 def renamed_outcomes(design: StudyDesign, figures: Sequence[str]) -> Mapping[str, str]:
-    """The names of outcomes that exports give others, with these."""
+    """The names of outcomes that exports replace, each with its new name."""
     return _renamed([outcome_name(figure, each) for figure in figures for each in conditions(design)])
 
 
 def renamed_answers(design: StudyDesign) -> Mapping[str, str]:
-    """The names of answers that exports give others, with these."""
+    """The names of answers that exports replace, each with its new name."""
     return _renamed([answer_name(step, question.id, row) for step, question, row in asked(design)])
 
 

@@ -1,8 +1,9 @@
-"""What people agreed to: to take part, that models learn from what they write, and that it is published. Nothing here
-commits.
+"""Consents: to take part, to the training of models on what people write, and to its publication.
 
-Each answer is a row with the hash of what was read. The latest answer counts, also for what was played before it. A
-match is trained on only if every person in it agreed, because what a partner wrote is in the rows, too.
+Nothing here commits.
+
+Each answer is a row with the hash of the text that was read. The latest answer counts, also for earlier matches. A
+match is used for training only if every person in it agreed, because the rows also contain what the partner wrote.
 """
 
 import hashlib
@@ -28,10 +29,9 @@ def give(
     publication: bool | None = None,
     text: str,
 ) -> None:
-    """Keep what a person answered to a text, at the first step and again at the debrief; the same again adds nothing.
+    """Record a person's answers to a consent text, at the first step and at the debrief; the same answer adds nothing.
 
-    `training` and `publication` are None where they were not asked. A no to either holds for what was played before,
-    too.
+    `training` and `publication` are None if they were not asked. A no to either also applies to what was played before.
     """
     participant_id = progress.enrolment.participant_id
     asked = {PARTICIPATION: participation, TRAINING: training, PUBLICATION: publication}
@@ -44,12 +44,12 @@ def give(
 
 
 def training_consent(session: Session, participant_id: int) -> bool | None:
-    """Whether the person agrees now that models learn from what they write; None if that was not asked."""
+    """Whether the person currently agrees to training on what they write; None if that was not asked."""
     return _agrees(session, participant_id, TRAINING)
 
 
 def publication_consent(session: Session, participant_id: int) -> bool | None:
-    """Whether the person agrees now that what they write is published; None if that was not asked."""
+    """Whether the person currently agrees to publication of what they write; None if that was not asked."""
     return _agrees(session, participant_id, PUBLICATION)
 
 
@@ -59,8 +59,9 @@ def withdraw_publication(session: Session, participant_id: int) -> None:
 
 
 def withdraw_training(session: Session, participant_id: int) -> WithdrawnData:
-    """Withdraw consent to train models on what the person wrote, and so to publish it. Returns what follows for
-    training.
+    """Withdraw consent to train models on what the person wrote, and so to publish it.
+
+    Returns the consequences for training.
     """
     _withdraw(session, participant_id, TRAINING)
     _withdraw(session, participant_id, PUBLICATION)
@@ -68,9 +69,9 @@ def withdraw_training(session: Session, participant_id: int) -> WithdrawnData:
 
 
 def set_seats(session: Session, participant_id: int, *, agreed: bool) -> WithdrawnData:
-    """Write an answer to the person's seats, but for matches of which something was deleted, which stay out.
+    """Set the consent on the person's seats, except in matches with deleted parts, which stay excluded.
 
-    Returns what follows for training from a no.
+    Returns the consequences of a no for training.
     """
     seats = select(SeatRow).join(MatchRow, MatchRow.id == SeatRow.match_id).where(seats_of(participant_id))
     rows = session.scalars(seats.where(MatchRow.erased_at.is_(None)) if agreed else seats).all()
@@ -96,7 +97,7 @@ def find_guest(session: Session, code: str) -> Participant | None:
 
 
 def find_or_add_guest(session: Session, code: str | None) -> Participant:
-    """The guest with that code, or a new one where there is none or its data were deleted."""
+    """The guest with that code, or a new one if it does not exist or its data were deleted."""
     row = None if code is None else find_guest(session, code)
     if row is None:
         row = Participant(code=f"guest-{secrets.token_hex(8)}", created_at=datetime.now(UTC))
@@ -106,7 +107,7 @@ def find_or_add_guest(session: Session, code: str | None) -> Participant:
 
 
 def answer_of_guest(session: Session, guest: Participant, training: bool, text: str) -> None:
-    """Keep what a guest answered to the question about training; the same answer once more changes nothing."""
+    """Record a guest's answer to the question about training; the same answer again changes nothing."""
     if _add_answer(session, guest.id, TRAINING, training, text):
         set_seats(session, guest.id, agreed=training)
 
@@ -131,7 +132,7 @@ def _latest(session: Session, participant_id: int, kind: str) -> Consent | None:
 
 
 def _add_answer(session: Session, participant_id: int, kind: str, given: bool, text: str) -> bool:
-    """Add an answer. False where it is the one that counts already."""
+    """Add an answer. False if it is the one that already counts."""
     version = hashlib.sha256(text.encode()).hexdigest()
     latest = _latest(session, participant_id, kind)
     same = latest is not None and (latest.given, latest.text_version) == (given, version)

@@ -1,4 +1,4 @@
-"""What a study pays a person, at most and as expected, and what all of it costs. Pure."""
+"""A study's pay for a person, expected and at most, and the cost of the whole study. Pure."""
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -15,14 +15,14 @@ _HALF = Decimal("0.5")
 
 
 class Span(NamedTuple):
-    """The least and the most points that a seat can come to in a match."""
+    """The fewest and the most points that a seat can get in a match."""
 
     least: Decimal
     most: Decimal
 
 
 class PersonCost(NamedTuple):
-    """What one person in an arm is paid who completes it: the base, the bonus as expected, and the bonus at most."""
+    """The pay of one person who completes an arm: the base, the expected bonus, and the maximum bonus."""
 
     base: Decimal
     expected: Decimal
@@ -30,13 +30,13 @@ class PersonCost(NamedTuple):
 
 
 def match_bonus(design: StudyDesign, condition: Condition, points: Decimal) -> Decimal:
-    """The exact bonus of a match that ended with so many points. Sums are rounded once a person."""
+    """The exact bonus of a match that ended with these points. Sums are rounded once per person."""
     stakes = stakes_of(design, condition)
     return max(stakes.endowment + stakes.per_point * points, stakes.floor)
 
 
 class MatchStakes(NamedTuple):
-    """The stakes of a match, with nothing left open."""
+    """The stakes of a match, with all values set."""
 
     per_point: Decimal
     endowment: Decimal
@@ -44,14 +44,14 @@ class MatchStakes(NamedTuple):
 
 
 def stakes_of(design: StudyDesign, condition: Condition) -> MatchStakes:
-    """The stakes under a condition: those of all, with what its objective changes."""
+    """The stakes under a condition: the common ones, with the changes for its objective."""
     bonus = design.pay.bonus
     own = bonus.by_objective.get(condition.get(OBJECTIVE, ""), Stakes())
     return MatchStakes(*(getattr(bonus if getattr(own, name) is None else own, name) for name in MatchStakes._fields))
 
 
 def points_of(design: StudyDesign, condition: Condition) -> Span:
-    """The points that are paid for under a condition. Raises Invalid for a config that the game refuses."""
+    """The range of paid points under a condition. Raises Invalid for a config that the game refuses."""
     game = find_game(design.game)
     config = dict(condition_config(design, condition))
     if design.pay.bonus.of == "own points" and OBJECTIVE in game.fields:
@@ -60,7 +60,7 @@ def points_of(design: StudyDesign, condition: Condition) -> Span:
 
 
 def most_bonus(design: StudyDesign, condition: Condition) -> Decimal:
-    """The most that a match pays; one that a model broke off pays for itself, and for the match that replaces it."""
+    """The maximum pay of a match; one that a model broke off pays for itself, and for the match that replaces it."""
     best = max(match_bonus(design, condition, points) for points in points_of(design, condition))
     failure = design.pay.bonus.model_failure
     return failure + best if design.same_for_all.model_failure.then == REPLACE else max(failure, best)
@@ -89,9 +89,9 @@ def most_a_place(design: StudyDesign) -> Decimal:
 
 
 def person_costs(design: StudyDesign, mean_points: Mapping[str, Decimal] | None = None) -> dict[str, PersonCost]:
-    """What a person costs, by arm. Expected points are half way from the least to the most.
+    """The cost of a person, by arm. Expected points are half way from the least to the most.
 
-    `mean_points` may say better for a level of the model, by its label.
+    `mean_points` gives better estimates for levels of the model, by label.
     """
     known = mean_points or {}
 
@@ -110,15 +110,15 @@ def person_costs(design: StudyDesign, mean_points: Mapping[str, Decimal] | None 
 
 
 def _capped(design: StudyDesign, arm: PlannedArm, of_match: Callable[[Condition], Decimal]) -> Decimal:
-    """The sum over an arm's matches, never more than a person may come to."""
+    """The sum over an arm's matches, capped at the maximum for a person."""
     total = sum((of_match(condition) for condition in arm.conditions), Decimal(0))
     return min(rounded(total), design.pay.most_a_person)
 
 
 class StudyCost(NamedTuple):
-    """What so many places cost with the recruiter's fee, as expected and at most; and the base as an hourly wage.
+    """The cost of the places with the recruiter's fee, expected and at most; and the base as an hourly wage.
 
-    At most, each place pays the highest base of any ending.
+    The maximum assumes that each place pays the highest base of any ending.
     """
 
     places: int

@@ -1,4 +1,4 @@
-"""The days that a design names by what they come after, such as 30 days after taking part. Pure."""
+"""Deadlines that a design states relative to an event, such as 30 days after taking part. Pure."""
 
 from datetime import date, datetime, timedelta
 
@@ -6,9 +6,9 @@ _AFTER_CLOSE = "close"  # the last word of a time that counts from the close of 
 
 
 def day_of(deadline: str, took_part: datetime | None, closed: datetime | None) -> date | None:
-    """The last day of a design's time, for somebody who took part at a time in a wave that closed at a time.
+    """The last day of a deadline, given when the person took part and when the wave closed.
 
-    None where that has not begun to count: the person is under way, or the wave is open.
+    None if it has not begun to count: the person is still taking part, or the wave is open.
     """
     days, _, _, what = deadline.split(" ", 3)
     since = closed if what == _AFTER_CLOSE else took_part
@@ -16,9 +16,9 @@ def day_of(deadline: str, took_part: datetime | None, closed: datetime | None) -
 
 
 def last_linked_day(deadline: str, took_part: datetime | None, closed: datetime | None) -> date | None:
-    """The last day on which a person's keyed hash is kept: that of the design's time, but not before the wave closes.
+    """The last day on which a person's keyed hash is kept: that of the deadline, but not before the wave closes.
 
-    None where that is not known yet: the person is under way, or the wave is open.
+    None if it is not known yet: the person is still taking part, or the wave is open.
     """
     day = day_of(deadline, took_part, closed)
     return None if day is None or closed is None else max(day, closed.date())

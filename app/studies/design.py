@@ -1,6 +1,6 @@
-"""The file of a study: what it asks of people, what they play, and what they are paid. Pure.
+"""The file of a study: what it asks of people, what they play, and their pay. Pure.
 
-A design holds no code, id or key of a recruiter: those belong to a wave. Every key is written out in docs/studies.md.
+A design contains no recruiter's code, id or key: those belong to a wave. Every key is described in docs/studies.md.
 """
 
 import re
@@ -36,7 +36,7 @@ _MUST = re.compile(r"[\w ]+? should (be|have) ")  # how pydantic begins
 
 
 def expected_form(error: ErrorDetails) -> str:
-    """What pydantic wanted of a value of the right type, as words that follow “expected”."""
+    """What pydantic expected of a value of the right type, worded to follow “expected”."""
     if error["type"] == "string_pattern_mismatch":
         return FORMS[error["ctx"]["pattern"]]
     message = _MUST.sub("", error["msg"], count=1)
@@ -70,13 +70,13 @@ _MOST_RULES = 200  # that exclude people
 
 
 class Part(BaseModel):
-    """A mapping in the file: keys that it does not know are refused."""
+    """A mapping in the file; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Contact(Part):
-    """Whom people can ask. `ethics` is the board and its number, or none."""
+    """The contact for participants. `ethics` is the board and its number, or none."""
 
     name: ShortText
     mail: Mail
@@ -103,9 +103,9 @@ Deadline = Annotated[str, BeforeValidator(_deadline)]
 
 
 class Privacy(Part):
-    """Who is responsible for the data, on what basis, until when people can have it deleted, and who else gets it.
+    """The data controller, the legal basis, the deadline for deletion requests, and other recipients of the data.
 
-    `link_deleted` is when the keyed hash goes by which a person is known in other studies.
+    `link_deleted` is the deadline for deleting the keyed hash that identifies a person in other studies.
     """
 
     controller: ShortText
@@ -118,9 +118,10 @@ class Privacy(Part):
 
 
 class ConsentTexts(Part):
-    """The files with the text that people agree to and with the debrief; whether they are asked about training, who
-    else then gets their games for it (vendors such as OpenAI or Tinker, or the hosts of servers), and whether they are
-    asked about publication, too.
+    """The files with the consent text and the debrief, and what else people are asked to agree to.
+
+    `training`: whether they are asked about training, and `training_recipients`: who else then gets their games for it
+    (vendors such as OpenAI or Tinker, or the hosts of servers). `publication`: whether they are also asked about it.
     """
 
     text: FileName
@@ -139,7 +140,7 @@ class ConsentTexts(Part):
 
 
 class ReplyAfter(Part):
-    """When a model's reply is shown, by its words, in seconds; the same for all conditions."""
+    """The delay before a model's reply is shown, by its words, in seconds; the same for all conditions."""
 
     seconds_per_word: float = Field(default=0.3, ge=0, le=5)
     least: float = Field(default=3, ge=0, le=120)
@@ -153,7 +154,7 @@ class ReplyAfter(Part):
 
 
 class Limits(Part):
-    """The longest that a turn and a match may take, and the most moves of a match; the game's where left out."""
+    """The maximum time of a turn and of a match, and the maximum number of moves; the game's defaults if left out."""
 
     turn: Time | None = None
     match: Time | None = None
@@ -161,9 +162,10 @@ class Limits(Part):
 
 
 class Idle(Part):
-    """When somebody silent is warned, and what happens to whoever lets a turn run out: `warn` is how much of a turn is
-    over when the page warns, half of it by default; `end` is how long the question “Are you still there?” waits
-    for an answer before it ends their study.
+    """When a silent participant is warned, and what happens if they let a turn run out.
+
+    `warn` is how much of a turn has passed when the page warns, by default half of it; `end` is how long the question
+    “Are you still there?” waits for an answer before it ends their study.
     """
 
     warn: Time | None = None
@@ -177,14 +179,14 @@ class Idle(Part):
 
 
 class ModelFailurePolicy(Part):
-    """What happens when a model gives no valid move: how often it is asked again, and then."""
+    """What happens if a model makes no valid move: how often it is asked again, and what follows then."""
 
     retries: int = Field(default=2, ge=0, le=10)
     then: Literal["pay and replace the match once", "pay and end the match", "pay and end the study"] = REPLACE
 
 
 class SameForAll(Part):
-    """What is the same under all conditions. `game` are further settings of the game."""
+    """Settings that are the same under all conditions. `game` holds further settings of the game."""
 
     reply_after: ReplyAfter = ReplyAfter()
     limits: Limits = Limits()
@@ -202,7 +204,7 @@ class SameForAll(Part):
 
     @property
     def warns_after(self) -> float:
-        """The share of a turn that is over when its page warns."""
+        """The share of a turn that has passed when the page warns."""
         if self.idle.warn is None or self.limits.turn is None:
             return 0.5
         return self.idle.warn / self.limits.turn
@@ -232,7 +234,7 @@ class Assignment(Part):
 
 
 class Plan(Part):
-    """Which conditions a person plays, how often, and in what order.
+    """The conditions a person plays, how often, and in what order.
 
     Each factor is `within` (a person plays all of its levels) or `between` (one of them).
     """
@@ -247,10 +249,10 @@ class Plan(Part):
 
 
 class StudyMaterial(Part):
-    """What matches are played on: how it is handed out, and who gets which side.
+    """The material of matches: how it is handed out, and who gets which side.
 
-    One key more has the name of the game's material (`contexts`, `words`) and a file of it. `yoked_to` names a level of
-    a factor between persons: what those people played, in their order, is played again.
+    One additional key is named after the game's material (`contexts`, `words`) and gives its file. `yoked_to` names a
+    level of a between-person factor: what its people played is played again in the same order.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -270,7 +272,7 @@ class StudyMaterial(Part):
 
     @property
     def others(self) -> Mapping[str, Any]:
-        """The keys that are not the same for all games: the one with the file, in a design without faults."""
+        """The game-specific keys: in a valid design, only the one with the file."""
         return self.__pydantic_extra__ or {}
 
     @property
@@ -280,7 +282,7 @@ class StudyMaterial(Part):
 
     @property
     def file(self) -> str:
-        """The file that it comes from."""
+        """The file with the material."""
         return str(self.others[self.kind])
 
 
@@ -288,7 +290,7 @@ Answer = str | int | float
 
 
 class AskedOnce(Part):
-    """What is asked at one attempt: one right answer, or one for each level of a factor, and wrong ones."""
+    """The question at one attempt: one right answer, or one for each level of a factor, and wrong answers."""
 
     ask: Text
     right: Answer | dict[str, Answer]
@@ -303,7 +305,7 @@ class AskedOnce(Part):
 
 
 class QuizQuestion(AskedOnce):
-    """A question of the quiz. `again` is how it is asked after a wrong answer: with other numbers, for example."""
+    """A question of the quiz. `again` has its versions after wrong answers, for example with other numbers."""
 
     again: tuple[AskedOnce, ...] = Field(default=(), max_length=4)
 
@@ -331,7 +333,7 @@ class Slider(Part):
 
 
 class Matrix(Part):
-    """Statements that are all rated on one scale, whose `ends` have words."""
+    """Statements that are all rated on one scale; `ends` are the labels of its ends."""
 
     rows: dict[Identifier, ShortText] = Field(min_length=2, max_length=30)
     scale: int = Field(ge=2, le=11)
@@ -348,11 +350,12 @@ KINDS = ("number", "text", "choice", "choices", "scale", "matrix", "slider", "ou
 
 
 class SurveyQuestion(Part):
-    """A question of a survey: what it asks, and one of the kinds of answers.
+    """A question of a survey: its text, and one kind of answer.
 
-    `number` is the span of a number, `text` the most characters, `choice` and `choices` what to choose one or several
-    of, `scale` the points of a Likert scale whose `ends` have words, `matrix` statements on one scale. `attention` is
-    the answer that shows that the question was read. `show_if` is `id = answer` of an earlier question.
+    `number` is the range of a number, `text` the maximum number of characters, `choice` and `choices` the options of
+    which one or several are chosen, `scale` the points of a Likert scale whose ends `ends` labels, `matrix` statements
+    on one scale. `attention` is the answer that shows that the question was read. `show_if` is `id = answer` of an
+    earlier question.
     """
 
     id: Identifier
@@ -374,7 +377,7 @@ class SurveyQuestion(Part):
 
     @property
     def kind(self) -> str:
-        """Which of the kinds of answers it has."""
+        """The kind of its answer."""
         return next(name for name in KINDS if getattr(self, name) is not None)
 
     @model_validator(mode="after")
@@ -395,7 +398,7 @@ class SurveyQuestion(Part):
         return self
 
     def _check_attention(self) -> None:
-        """The answer that shows attention is one that can be given."""
+        """The attention answer must be a possible answer."""
         if self.attention is None:
             return
         possible: object = range(1, self.scale + 1) if self.scale is not None else self.choice
@@ -431,7 +434,7 @@ class Survey(Part):
 
 
 class Stakes(Part):
-    """What a match pays: so much a point, on top of an endowment, and never less than the floor."""
+    """The pay of a match: an amount per point, on top of an endowment, and never less than the floor."""
 
     per_point: Rate | None = None
     endowment: Money | None = None
@@ -450,7 +453,7 @@ class Bonus(Stakes):
 
 
 class Pay(Part):
-    """What people get: the base for taking part, the bonus, and the most that one person's bonuses come to."""
+    """People's pay: the base for taking part, the bonus, and the maximum total bonus of one person."""
 
     currency: Annotated[str, StringConstraints(pattern=_CURRENCY)]
     base: Money
@@ -509,6 +512,6 @@ class StudyDesign(Part):
         return found if isinstance(found, dict) else {str(level): level for level in found}
 
     def ending(self, name: EndingName, preset: Mapping[EndingName, Ending]) -> Ending:
-        """What an ending means: the preset's, with what the design changes of it."""
+        """The ending with that name: the preset's, with the design's changes."""
         change = self.endings.get(name, EndingChange())
         return preset[name].model_copy(update={key: getattr(change, key) for key in change.model_fields_set})

@@ -1,4 +1,4 @@
-"""Reading a design with all the files that it names: what people read, and what they play on."""
+"""Reads a design with all the files it names: the texts that people read, and the material they play on."""
 
 import hashlib
 import json
@@ -41,9 +41,9 @@ _NOT_YET: Mapping[KeyPath, str] = {("pairing",): "a study without pairs of peopl
 
 
 def load_design(path: Path) -> LoadedDesign:
-    """Read the file of a study, what it extends, and the files beside it.
+    """Read a study's file, the files it extends, and the files beside it.
 
-    Raises Invalid, with file, line and key, for the first thing that is wrong.
+    Raises Invalid, with file, line and key, for the first error.
     """
     document = _extended(read_yaml(path), path, ())
     design = read_part(StudyDesign, document)
@@ -59,7 +59,7 @@ def load_design(path: Path) -> LoadedDesign:
 
 
 def read_part(kind: type[M], document: Document) -> M:
-    """The mapping of a document as a model. Raises Invalid for the first thing that is wrong, with its line."""
+    """A document's mapping as a model. Raises Invalid for the first error, with its line."""
     return read_model(kind, document, expected_form, _NOT_YET)
 
 
@@ -67,7 +67,7 @@ def read_part(kind: type[M], document: Document) -> M:
 
 
 def _extended(document: Document, path: Path, seen: tuple[Path, ...]) -> Document:
-    """The document with the keys of what it extends, where it has none of its own."""
+    """The document, with missing keys taken from the document it extends."""
     if EXTENDS not in document.value:
         return document
     name = document.value[EXTENDS]
@@ -108,7 +108,7 @@ def _read_text(path: Path, document: Document, key: KeyPath) -> str:
 
 
 def _check_consent(design: StudyDesign, texts: Mapping[str, str], document: Document) -> None:
-    """Raises Invalid for a consent text that leaves out what people have to know."""
+    """Raises Invalid if the consent text lacks something that people have to know."""
     told = told_headings(texts[design.consent.text])
     *needed, recipients = SECTIONS[design.language]
     if not design.privacy.recipients:
@@ -121,7 +121,7 @@ def _check_consent(design: StudyDesign, texts: Mapping[str, str], document: Docu
 
 
 def _check_lengths(design: StudyDesign, texts: Mapping[str, str], document: Document) -> None:
-    """Raises Invalid for a text that is longer, or nested more deeply, than pages show."""
+    """Raises Invalid for a text that is too long, or too deeply nested, for pages to show."""
     for key, name in design.text_files.items():
         if (length := len(texts[name])) > MOST_CHARACTERS:
             raise document.invalid(key, f"at most {MOST_CHARACTERS} characters in {name}", Verbatim(str(length)))
@@ -131,7 +131,7 @@ def _check_lengths(design: StudyDesign, texts: Mapping[str, str], document: Docu
 
 
 def _check_placeholders(design: StudyDesign, texts: Mapping[str, str], document: Document) -> None:
-    """Raises Invalid for a placeholder that nothing takes the place of, or not where it is."""
+    """Raises Invalid for a placeholder that is unknown, or that is not filled at its position."""
     for key, name in design.text_files.items():
         filled = [each for each in PLACEHOLDERS if each != _GOAL or key == ("instructions",)]
         unknown = [each for each in placeholders(texts[name]) if each not in filled]
@@ -164,7 +164,7 @@ def _material(design: StudyDesign, texts: Mapping[str, str], document: Document)
 
 
 def _hash(written: Mapping[str, Any], texts: Mapping[str, str]) -> str:
-    """Of what was written, without the defaults: one that is added later leaves the hash as it is."""
+    """The hash of what was written, without defaults: a default that is added later does not change it."""
     whole = {"design": written, "texts": dict(texts)}
     return hashlib.sha256(json.dumps(whole, ensure_ascii=False).encode()).hexdigest()
 
@@ -175,7 +175,7 @@ def _hash(written: Mapping[str, Any], texts: Mapping[str, str]) -> str:
 def write_design(folder: Path, design: Mapping[str, Any], texts: Mapping[str, str]) -> Path:
     """Write a stored design and its files into a new folder, and return the path of the study's file.
 
-    `load_design` reads the same design from it. Raises Invalid where something of that name is there, or cannot be.
+    `load_design` reads the same design from it. Raises Invalid if the folder exists or cannot be written.
     """
     if folder.exists():
         raise Invalid("--out", expected="a folder that is not there yet", got=Verbatim(str(folder)))

@@ -14,7 +14,7 @@ _MODULE = "app.studies.design_command"
 
 
 def read_design(path: Path) -> LoadedDesign:
-    """What the file of a study comes to. Raises RefusedFiles."""
+    """The design in a study's file. Raises RefusedFiles."""
     found = read_in_process(_MODULE, "read", str(path), given=None)
     return LoadedDesign(
         StudyDesign.model_validate_json(json.dumps(found["written"])),
@@ -27,5 +27,5 @@ def read_design(path: Path) -> LoadedDesign:
 
 
 def write_design_files(folder: Path, written: Mapping[str, Any], texts: Mapping[str, str]) -> None:
-    """Write a design and its files into a new folder, from which it loads as it is."""
+    """Write a design and its files into a new folder, from which it loads unchanged."""
     read_in_process(_MODULE, "write", str(folder), given={"written": dict(written), "texts": dict(texts)})

@@ -1,4 +1,4 @@
-"""On what a person takes part, by what the browser says of itself. Pure."""
+"""The device a person takes part with, as reported by the browser. Pure."""
 
 from typing import Literal
 

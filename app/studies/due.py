@@ -1,8 +1,8 @@
-"""Whom the next batch of a wave pays: who has ended and is owed something by a file that is in no batch yet.
+"""The people whom the next batch of a wave pays: they have ended and are owed something that is in no batch yet.
 
-The full base is paid by the recruiter, who approves the submission. A base that approval cannot pay is paid as a
-bonus: that of an ending which pays another amount than the full base, that of a submission that was returned, timed
-out or rejected, and that of a wave without a recruiter.
+The full base is paid by the recruiter, who approves the submission. A base that approval cannot pay is paid as a bonus:
+for an ending that pays another amount than the full base, for a submission that was returned, timed out or rejected,
+and in a wave without a recruiter.
 """
 
 from decimal import Decimal
@@ -21,7 +21,7 @@ from app.studies.visits import statuses_of_visits
 
 
 class OwedPerson(NamedTuple):
-    """What a person is owed that a file pays and that is in no batch yet."""
+    """The amount that a person is owed by a file and that is in no batch yet."""
 
     enrolment_id: int
     code: str  # of the participant
@@ -33,9 +33,9 @@ class OwedPerson(NamedTuple):
 
 
 def due(session: Session, wave: Wave) -> list[OwedPerson]:
-    """Whom the next batch may pay, as they enrolled; who is owed nothing is left out.
+    """The people whom the next batch may pay, in order of enrolment, without those who are owed nothing.
 
-    Of people who have ended; `settle_all` writes what they are owed. Who is left out for a doubt is among them.
+    All of them have ended; `settle_all` records what they are owed. Those held back because of a doubt are included.
     """
     design = design_of_wave(session, wave)
     statuses = statuses_of_visits(session, wave)

@@ -1,7 +1,7 @@
-"""How enrolments end, and what each ending pays. Pure.
+"""The endings of enrolments, and what each pays. Pure.
 
-An ending decides whether the base pay is given, whether what was earned is paid, whether the place is given to another
-person, and whether the data counts. A design changes what it names; the rest is a preset's.
+An ending determines whether the base is paid, whether the earned bonus is paid, whether the place goes to another
+person, and whether the data counts. A design changes the endings it names; the rest come from a preset.
 """
 
 from collections.abc import Mapping
@@ -36,11 +36,11 @@ Base = Money | Literal["full", "by time", "none"]
 
 
 class Ending(BaseModel):
-    """What an ending means.
+    """The consequences of an ending.
 
-    `base`: all of the base pay, as much of it as the time taken is of the time stated, none, or an amount; with `least`
-    it is never less. `bonus`: what was earned, or none. `frees_place`: whether another person takes the place.
-    `keeps_data`: whether the data counts as taken part.
+    `base`: all of the base pay, the share of it that the time taken is of the stated time, none, or an amount; never
+    less than `least`, if given. `bonus`: what was earned, or none. `frees_place`: whether another person takes the
+    place. `keeps_data`: whether the data counts as taken part.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -53,7 +53,7 @@ class Ending(BaseModel):
 
 
 class EndingChange(BaseModel):
-    """What a design changes of an ending."""
+    """A design's changes to an ending."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 

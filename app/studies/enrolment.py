@@ -1,7 +1,7 @@
-"""How people come into a wave: who is known comes back to where they were, who is new is let in or told why not.
+"""How people enter a wave: known people return to where they were, new ones are let in or told why not.
 
-A place is taken with the consent, which is decided while the wave is locked: of ten people who agree for the last place
-one gets it.
+A place is taken with the consent, which is decided while the wave is locked: of ten people who agree for
+the last place one gets it.
 Nothing here commits.
 """
 
@@ -54,10 +54,10 @@ _PERSON_KEY = b"parlor.person"
 
 
 class Visitor(NamedTuple):
-    """Who comes by the link of a wave, as the recruiter names them. `submission_id` is of this visit.
+    """A visitor by the link of a wave, as named by the recruiter. `submission_id` belongs to this visit.
 
     An id is no secret. `proven`: the recruiter signed it, or it is this browser's own. `doubted`: the recruiter signs
-    its links and did not sign this one. `marks`: of the private links that this browser has opened (see
+    its links and did not sign this one. `marks`: those of the private links that this browser has opened (see
     `mark_of_link`).
     """
 
@@ -71,33 +71,34 @@ class Visitor(NamedTuple):
 
 
 class NotTheirs(NotAllowed):
-    """Somebody names the id of another person, or their own without showing that it is theirs."""
+    """A visitor gives another person's id, or their own without proof that it is theirs."""
 
 
 def person_hash(secret: str, recruiter: str, external_id: str) -> str:
-    """What links a person's studies and outlives the id: nobody gets from it to the id without the server's key."""
+    """A hash that links a person's studies and outlives the id; it reveals the id only with the server's key."""
     return _hash(secret, recruiter, one_case(recruiter, external_id))
 
 
 def person_hashes(secret: str, recruiter: str, external_id: str) -> tuple[str, ...]:
-    """All hashes by which a person may be known, the one of today first: before, another case was another person."""
+    """All hashes of a person, today's first: earlier, ids that differ in case were different persons."""
     written = dict.fromkeys((one_case(recruiter, external_id), external_id, external_id.lower(), external_id.upper()))
     some = list(written) if recruiter in CASELESS else [external_id]
     return tuple(_hash(secret, recruiter, each) for each in some)
 
 
 def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> StudyProgress:
-    """Somebody's progress through a wave: theirs if they have been here, else a new one, which may end at once.
+    """A visitor's progress through a wave: the existing one if they are known, else a new one, which may end at once.
 
-    A new one has no place yet: that comes with the consent (`take_place`). It is `ineligible` for who took part in what
-    the wave excludes or is not in its list, `full` when all places are taken or the spend cap is reached, and `closed`
-    where the recruiter waits to hear how the visit ended. Who was sent away without having taken part is let in
-    when that no longer holds. Nobody is turned away for good by a pause. Until somebody has agreed, whoever comes last
-    with the id has the enrolment, by a new private link: who came first by another's id keeps nobody out.
+    A new one has no place yet: that comes with the consent (`take_place`). It ends as `ineligible` if the visitor took
+    part in something the wave excludes or is not in its list, as `full` if all places are taken or the spend cap is
+    reached, and as `closed` if the recruiter waits to hear how the visit ended. A visitor who was sent away without
+    having taken part is let in once the reason no longer holds. A pause turns nobody away for good. Until somebody has
+    agreed, the latest visitor with the id gets the enrolment, by a new private link: entering first with another's id
+    keeps nobody out.
 
-    Raises NotAllowed for who is new to a wave that is paused or frozen, or closed with nobody waiting; NotTheirs for
-    who names a person of the wave who has agreed, and does not show that it is them, and for whoever is doubted and is
-    not known by this browser.
+    Raises NotAllowed for a new visitor to a wave that is paused or frozen, or closed without anybody waiting; NotTheirs
+    for a visitor who names a person of the wave who has agreed without proving to be them, and for a doubted visitor
+    whom this browser does not know.
     """
     people = person_hashes(secret, visitor.recruiter, visitor.external_id)
     known = _known(session, wave.id, people)
@@ -121,10 +122,10 @@ def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> StudyP
 
 
 def take_place(session: Session, progress: StudyProgress) -> None:
-    """Give somebody who agrees to take part a place, and keep the most that they may be paid under the cap.
+    """Give a person who agrees to take part a place, and reserve their maximum pay under the cap.
 
-    Where there is none any more, the enrolment ends as it would have on entering. Raises NotAllowed while the wave is
-    paused; then nothing has changed.
+    If no place is left, the enrolment ends as it would have on entry. Raises NotAllowed while the wave is paused; then
+    nothing has changed.
     """
     enrolment = progress.enrolment
     if enrolment.wave_id is None or enrolment.ending is not None or enrolment.agreed_at is not None:
@@ -145,9 +146,9 @@ def take_place(session: Session, progress: StudyProgress) -> None:
 
 
 def come_again(session: Session, progress: StudyProgress) -> bool:
-    """Let somebody begin who was sent away, or went, before they had agreed to anything. Whether that was done.
+    """Let a person begin who was sent away, or left, before agreeing to anything. True if that was done.
 
-    `progress` is locked. It is not where the same would send them away once more.
+    `progress` is locked. It is not done if the same reason would send them away again.
     """
     enrolment = progress.enrolment
     if enrolment.wave_id is None or not may_come_again(progress):
@@ -170,12 +171,12 @@ def come_again(session: Session, progress: StudyProgress) -> bool:
 
 
 def may_come_again(progress: StudyProgress) -> bool:
-    """Whether the ending of somebody is one after which they may begin: they took no part, and did not say no."""
+    """Whether a person may begin after their ending: they did not take part, and did not say no."""
     return progress.enrolment.ending in _NOT_FOR_GOOD and progress.enrolment.agreed_at is None
 
 
 def mark_of_link(token: str) -> str:
-    """What a browser keeps of a private link that it has opened; nobody gets from it to the link."""
+    """The mark that a browser keeps of a private link it has opened; it does not reveal the link."""
     return hashlib.sha256(f"{_MARK}{token}".encode()).hexdigest()[:24]
 
 
@@ -183,7 +184,7 @@ def mark_of_link(token: str) -> str:
 
 
 def one_case(recruiter: str, external_id: str) -> str:
-    """An id to compare by: of recruiters whose ids mean the same in any case, in small letters."""
+    """An id in the form used for comparison: in lower case for recruiters whose ids ignore case."""
     return external_id.lower() if recruiter in CASELESS else external_id
 
 
@@ -209,7 +210,9 @@ def _known(session: Session, wave_id: int, people: Sequence[str]) -> int | None:
 
 
 def _come_back(session: Session, wave: Wave, known: int, visitor: Visitor, *, may_return: bool = True) -> StudyProgress:
-    """The progress of somebody who is known. Raises NotTheirs, and where nobody new comes in what they are told."""
+    """The progress of a known visitor. Raises NotTheirs, or NotAllowed if it is not theirs and the wave takes nobody
+    new.
+    """
     progress = find_progress(session, known)
     if not _is_theirs(session, progress, visitor):
         _check_takes_new(wave, visitor)
@@ -229,9 +232,9 @@ def _come_back(session: Session, wave: Wave, known: int, visitor: Visitor, *, ma
 
 
 def _is_theirs(session: Session, progress: StudyProgress, visitor: Visitor) -> bool:
-    """Whether somebody who names a person of the wave is that person.
+    """Whether a visitor who names a person of the wave is that person.
 
-    They are by the same visit, whose id others do not know, or in a browser that has had the private link.
+    They are if they come by the same visit, whose id others do not know, or in a browser that has had the private link.
     """
     if visitor.proven or mark_of_link(str(progress.enrolment.token)) in visitor.marks:
         return True
@@ -243,7 +246,7 @@ def _is_theirs(session: Session, progress: StudyProgress, visitor: Visitor) -> b
 
 
 def _can_be_taken_over(session: Session, progress: StudyProgress) -> bool:
-    """Whether nobody has agreed to anything in an enrolment, nor was paid for it."""
+    """Whether nothing in an enrolment has been agreed to or paid."""
     enrolment = progress.enrolment
     if enrolment.agreed_at is not None or enrolment.holds_place or enrolment.ending not in (None, *_BEFORE_CONSENT):
         return False
@@ -252,9 +255,9 @@ def _can_be_taken_over(session: Session, progress: StudyProgress) -> bool:
 
 
 def _take_over(session: Session, wave: Wave, progress: StudyProgress) -> None:
-    """Give an enrolment to who comes now: neither the private link nor the visits of before lead to it any more.
+    """Give an enrolment to the current visitor: the old private link and visits no longer lead to it.
 
-    `progress` is locked. Somebody else's no is not theirs.
+    `progress` is locked. Another person's no does not count for the visitor.
     """
     progress.enrolment.token = secrets.token_urlsafe(32)
     session.execute(delete(Submission).where(Submission.enrolment_id == progress.enrolment.id))
@@ -265,7 +268,7 @@ def _take_over(session: Session, wave: Wave, progress: StudyProgress) -> None:
 
 
 def _check_takes_new(wave: Wave, visitor: Visitor) -> None:
-    """Raises NotAllowed where a wave takes nobody in who is new to it."""
+    """Raises NotAllowed if a wave accepts no new people."""
     if wave.frozen_at is not None or (wave.status == CLOSED_WAVE and not _is_awaited(visitor)):
         raise NotAllowed(Phrase("This study is over."))
     if wave.status == PAUSED:
@@ -293,9 +296,9 @@ def _ending_on_entry(session: Session, wave: Wave, people: Sequence[str]) -> End
 
 
 def _took_part(session: Session, reference: str, people: Sequence[str]) -> bool:
-    """Whether a person took part in `study` or `study:wave`, with or without coming to its end.
+    """Whether a person took part in `study` or `study:wave`, completed or not.
 
-    Whoever never agreed to take part has not, whether they said no or closed the page.
+    Somebody who never agreed to take part did not, whether they said no or closed the page.
     """
     name, _, wave_name = reference.partition(":")
     found = (
@@ -363,7 +366,7 @@ def new_progress(
 def _keep_identity(
     session: Session, wave: Wave, visitor: Visitor, participant_id: int, design: StudyDesign, now: datetime
 ) -> None:
-    """Keep how the recruiter names a person, until the day that the design says; a later wave may put it off."""
+    """Store the recruiter's id of a person until the day that the design states; a later wave may postpone it."""
     recruiter, external_id = visitor.recruiter, visitor.external_id
     kept = session.scalars(
         select(RecruitmentIdentity).where(
@@ -379,7 +382,7 @@ def _keep_identity(
 
 
 def _keep_submission(session: Session, progress: StudyProgress, visitor: Visitor) -> None:
-    """A row for each visit that the recruiter has an id of. One that is another person's stays that person's."""
+    """Add a row for a visit that has a recruiter's id. A visit of another person stays theirs."""
     wave_id = progress.enrolment.wave_id
     if visitor.submission_id is None or wave_id is None:
         return

@@ -18,13 +18,13 @@ _EQUALITY = ("=", "!=")
 
 
 class Words(NamedTuple):
-    """What is answered with one of these; with none of them, with any text."""
+    """A value that is one of these choices, or any text if there are none."""
 
     choices: Sequence[str] = ()
 
 
 class Numbers(NamedTuple):
-    """What is a number of this span, and a whole one if `whole`."""
+    """A number in this range, a whole one if `whole`."""
 
     least: float = -math.inf
     most: float = math.inf
@@ -32,7 +32,7 @@ class Numbers(NamedTuple):
 
 
 class ComparisonRule(NamedTuple):
-    """`value` is as it is written: a number where it is compared with one."""
+    """A rule. `value` is kept as written; it is a number if it is compared with one."""
 
     name: str
     sign: str
@@ -40,7 +40,7 @@ class ComparisonRule(NamedTuple):
 
     @property
     def number(self) -> float | None:
-        """The value as a number; None where it is none."""
+        """The value as a number; None if it is not one."""
         try:
             found = float(self.value)
         except ValueError:
@@ -48,14 +48,14 @@ class ComparisonRule(NamedTuple):
         return found if math.isfinite(found) else None
 
     def holds(self, found: float | str | None) -> bool:
-        """Whether it holds for what was found; never for what is missing, and order only between numbers."""
+        """Whether the rule holds for a value; never for a missing one, and only numbers are ordered."""
         if isinstance(found, str):
             return self.sign in _EQUALITY and (found == self.value) == (self.sign == "=")
         return found is not None and self.number is not None and _COMPARE[self.sign](found, self.number)
 
 
 def check_rule(rule: ComparisonRule, possible: Words | Numbers) -> None:
-    """Raises Invalid for a rule that never or always holds for what is possible."""
+    """Raises Invalid for a rule that never or always holds for the possible values."""
     text = Verbatim(f"{rule.name} {rule.sign} {rule.value}")
     if isinstance(possible, Words):
         if rule.sign not in _EQUALITY:
@@ -77,7 +77,7 @@ def check_rule(rule: ComparisonRule, possible: Words | Numbers) -> None:
 
 
 def read_comparison(text: str) -> ComparisonRule:
-    """Raises Invalid for what is no comparison."""
+    """The rule in a text. Raises Invalid if it is not a comparison."""
     found = _FORM.fullmatch(text.strip())
     if found is None:
         raise Invalid(None, expected="a comparison such as attention < 2", got=text)

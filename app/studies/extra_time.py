@@ -1,7 +1,7 @@
 """Extra time for one person: a factor on the clocks of their matches, and on how long they may be away.
 
-The log of the wave has each factor that was given; the last one counts, from the next match on. It is given by the
-person's code once they are there, or before by a signed link of their own. Nothing here commits.
+The log of the wave holds each factor given; the last one counts, from the next match on. It is given by the person's
+code once they have entered, or earlier by their own signed link. Nothing here commits.
 """
 
 from collections.abc import Mapping
@@ -28,9 +28,9 @@ _SALT = "parlor.extra-time"
 
 
 class TimeLink(NamedTuple):
-    """What a link with extra time says: of which wave, for whom as the recruiter names them, and how much.
+    """The contents of a link with extra time: the wave, the recruiter's id of the person, and the factor.
 
-    None for whom: whoever has the link, where people have no ids.
+    If the person is None, it is for anyone who has the link, where people have no ids.
     """
 
     wave_id: int
@@ -51,7 +51,7 @@ def read_factor(text: str, language: str = ENGLISH) -> Decimal:
 
 
 def factor_of(session: Session, enrolment_id: int) -> Decimal:
-    """How many times as long a person has as others; 1 for nearly all."""
+    """The factor by which a person's time is extended; 1 for nearly everyone."""
     given = select(StudyEvent.body).where(StudyEvent.enrolment_id == enrolment_id, StudyEvent.kind == EXTRA_TIME)
     body: Mapping[str, Any] | None = session.scalar(given.order_by(StudyEvent.id.desc()).limit(1))
     return NO_MORE if body is None else Decimal(body["factor"])
@@ -79,12 +79,12 @@ def longer(clocks: Clocks, factor: Decimal) -> Clocks:
 
 
 def time_token(secret: str, link: TimeLink) -> str:
-    """What the link of a person with extra time has as its parameter."""
+    """The parameter of a link with extra time."""
     return str(URLSafeSerializer(secret, salt=_SALT).dumps([link.wave_id, link.person, str(link.factor)]))
 
 
 def read_token(secret: str, token: str) -> TimeLink:
-    """What such a parameter says. Raises NotFound for one that Parlor did not sign."""
+    """The contents of such a parameter. Raises NotFound if Parlor did not sign it."""
     try:
         wave_id, person, factor = URLSafeSerializer(secret, salt=_SALT).loads(token)
     except (BadSignature, ValueError, TypeError):

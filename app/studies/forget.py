@@ -1,9 +1,9 @@
-"""Deletes what belongs to a person, or what people wrote in a match. Nothing commits but the functions at the end.
+"""Deletes a person's data, or what people wrote in a match. Only the functions at the end commit.
 
-The match stays, marked, with what partners wrote and with its result; the enrolment, the recruiter's submission,
-amounts and dates stay for the accounts. Datasets that held rows of the person are unusable from then on, and jobs on
-them are cancelled. All of that is one transaction; the files of these datasets go after it. Whoever is killed in
-between leaves files that a second call deletes, or upkeep.
+The match remains, marked, with the partners' text and its result; the enrolment, the recruiter's submission, amounts
+and dates remain for the accounts. Datasets with rows of the person become unusable, and jobs on them are cancelled. All
+of that is one transaction; the files of these datasets are deleted after it. If the process is killed in between, a
+second call or upkeep deletes the remaining files.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -44,7 +44,7 @@ from app.studies.withdrawn_data import withdraw_matches
 
 @dataclass(slots=True)
 class ForgetReport:
-    """What was touched. Once more, the counts of what was emptied are 0, and the lists are the same."""
+    """What was changed. When repeated, the counts of emptied items are 0, and the lists are the same."""
 
     people: list[str] = field(default_factory=list)
     matches: list[str] = field(default_factory=list)
@@ -59,11 +59,11 @@ class ForgetReport:
     files: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """As the command line prints it."""
+        """The form the command line prints."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def lines(self) -> Iterator[str]:
-        """In words, a line each."""
+        """The report in words, one line each."""
         yield f"Matches that were emptied of what people wrote: {_joined(self.matches)}"
         yield f"Moves: {self.events}, prompts of models: {self.prompts}, answers: {self.answers}"
         if self.people:
@@ -101,7 +101,7 @@ def find_person(session: Session, reference: str) -> Participant:
 
 
 def forget_person(session: Session, participant_id: int) -> ForgetReport:
-    """Delete all that a person wrote and answered, and how recruiters name them. What is under way ends before."""
+    """Delete all that a person wrote and answered, and their recruiters' ids. Whatever is under way is ended first."""
     enrolments = lock_enrolments(session, Enrolment.participant_id == participant_id)
     person = session.get_one(Participant, participant_id, with_for_update=True)
     person.erased_at = person.erased_at or datetime.now(UTC)
@@ -145,7 +145,7 @@ def _erase(session: Session, report: ForgetReport, seats: Sequence[tuple[str, in
 
 
 def _empty_log(session: Session, enrolment_id: int) -> None:
-    """Leave in the log of the wave what happened and when, without what the person wrote or sent, or was answered."""
+    """Keep in the wave's log what happened and when, without what the person wrote or sent, or the replies to it."""
     rows = session.scalars(select(StudyEvent).where(StudyEvent.enrolment_id == enrolment_id)).all()
     for row in rows:
         row.body = {name: value for name, value in row.body.items() if name not in WORDS}
@@ -163,7 +163,7 @@ def _mark(session: Session, report: ForgetReport) -> None:
 
 
 def remove_identities(session: Session, participant_ids: Collection[int]) -> int:
-    """Remove how recruiters name people, also in the records of their visits. How many ids that were."""
+    """Remove recruiters' ids of people, also from the records of their visits; the number of ids removed."""
     enrolments = select(Enrolment.id).where(Enrolment.participant_id.in_(participant_ids))
     for row in session.scalars(select(Submission).where(Submission.enrolment_id.in_(enrolments))):
         row.external_id = None
@@ -174,7 +174,7 @@ def remove_identities(session: Session, participant_ids: Collection[int]) -> int
 
 
 def unpaid(session: Session, participant_id: int) -> int:
-    """How many payments of a person the recruiter still has to be told by the person's id."""
+    """The number of a person's payments that the recruiter must still be told of by the person's id."""
     owed = (
         select(Payment)
         .join(Enrolment, Enrolment.id == Payment.enrolment_id)
@@ -191,7 +191,7 @@ def unpaid(session: Session, participant_id: int) -> int:
 
 
 def _remove_identities(session: Session, report: ForgetReport, person: int, enrolments: Sequence[int]) -> None:
-    """Remove a person's ids, but for those by which a bonus that was earned is still to be paid."""
+    """Remove a person's ids, unless an earned bonus must still be paid by them."""
     if enrolments:
         report.unpaid = unpaid(session, person)
     if not report.unpaid:
@@ -202,7 +202,7 @@ def _remove_identities(session: Session, report: ForgetReport, person: int, enro
 
 
 def forget_person_for_good(database: Engine, home: Path, participant_id: int) -> ForgetReport:
-    """Forget a person in a transaction, then delete the files."""
+    """Delete a person's data in a transaction, then the files."""
     with writing(database) as session:
         report = forget_person(session, participant_id)
     report.files = delete_unusable_files(database, home)
@@ -218,6 +218,6 @@ def forget_match_for_good(database: Engine, home: Path, match_id: str) -> Forget
 
 
 def delete_unusable_files(database: Engine, home: Path) -> list[str]:
-    """Delete the files of unusable datasets that are still there. Their names."""
+    """Delete the files of unusable datasets that still exist; their names."""
     with reading(database) as session:
         return delete_files(session, home)

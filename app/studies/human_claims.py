@@ -1,7 +1,7 @@
-"""Whether a text says that its writer is a human, for marking what models say to people. Pure.
+"""Detects claims of the writer to be human, for marking what models say to people. Pure.
 
-No prompt asks a model to say so, and none can keep it from it. A mark is for who reads the data: patterns in English
-and German find the plain forms, and a text may say it in others.
+No prompt asks a model to claim so, and none can prevent it. A mark is meant for readers of the data: patterns in
+English and German find the plain forms, and a text may say it in other ways.
 """
 
 import re
@@ -32,6 +32,6 @@ _CLAIMS = re.compile(
 
 
 def claims_to_be_human(text: str) -> bool:
-    """Whether the text says, in plain words, that who wrote it is a human or no machine."""
+    """Whether the text says in plain words that its writer is human or not a machine."""
     plain = " ".join(text.casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").split())
     return _CLAIMS.search(plain) is not None

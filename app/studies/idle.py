@@ -1,6 +1,6 @@
 """Inactive participants: upkeep ends their enrolments, so that their places go to others.
 
-No recruiter says that somebody closed the tab. Nothing here commits.
+Recruiters do not report that somebody closed the tab. Nothing here commits.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _TIMES = 3  # the time that the design states
 
 
 def silent(session: Session, now: datetime | None = None) -> Sequence[int]:
-    """The enrolments under way that went no step further for an hour; see `end_silent`."""
+    """The enrolments under way that have not reached a new step for an hour; see `end_silent`."""
     before = (now or datetime.now(UTC)) - LEAST
     seen = func.coalesce(Enrolment.seen_at, Enrolment.enrolled_at)
     under_way = select(Enrolment.id).where(Enrolment.ending.is_(None), Enrolment.wave_id.is_not(None), seen < before)
@@ -32,17 +32,18 @@ def silent(session: Session, now: datetime | None = None) -> Sequence[int]:
 
 
 def longest_silence(design: StudyDesign) -> timedelta:
-    """For how long somebody may give no sign of life, without extra time."""
+    """The maximum time without a sign of life, without extra time."""
     return max(LEAST, timedelta(minutes=_TIMES * design.minutes))
 
 
 def end_silent(session: Session, enrolment_id: int, now: datetime | None = None) -> Sequence[str] | None:
-    """End whoever has given no sign of life for three times the minutes that the design states, and for an hour,
-    without the time in which the server was away.
+    """End an enrolment without a sign of life for three times the minutes that the design states, and for an hour.
 
-    Both are longer for somebody with extra time. Whoever left a match before has the ending that follows from it, and
-    whoever is at the debrief has completed the study. What was earned is stored. Returns the ids of the matches
-    that were ended, and None for somebody who is here or has ended.
+    The time in which the server was away does not count.
+
+    Both times are longer for a person with extra time. A person who left a match earlier gets the ending that follows
+    from it, and one who is at the debrief has completed the study. What was earned is stored. Returns the ids of the
+    matches that were ended, and None if the person is here or has ended.
     """
     progress = find_progress(session, enrolment_id, lock=True)
     if progress.enrolment.ending is not None or _time_left(session, progress, now) >= timedelta(0):
@@ -52,21 +53,21 @@ def end_silent(session: Session, enrolment_id: int, now: datetime | None = None)
 
 
 def left(session: Session, progress: StudyProgress, now: datetime | None = None) -> timedelta | None:
-    """How long somebody may still give no sign of life; None for who cannot lose anything by it."""
+    """How long a person may remain without a sign of life; None if they cannot lose anything by it."""
     if progress.enrolment.wave_id is None or not progress.can_leave:
         return None
     return max(timedelta(0), _time_left(session, progress, now))
 
 
 def say_here(session: Session, progress: StudyProgress) -> None:
-    """Keep that somebody said they are still there, on whatever page."""
+    """Record that a person said they are still there, on any page."""
     if progress.enrolment.ending is None:
         progress.enrolment.seen_at = datetime.now(UTC)
         note(session, progress, STILL_THERE, {"step": progress.step.key})
 
 
 def _time_left(session: Session, progress: StudyProgress, now: datetime | None) -> timedelta:
-    """How long somebody may still be silent, not counting when the server was away; below 0 once it was too long."""
+    """The time for which a person may still be silent, not counting the server's absence; below 0 once exceeded."""
     now, seen = now or datetime.now(UTC), _last_sign(session, progress.enrolment)
     longest = longest_silence(progress.design) * float(factor_of(session, progress.enrolment.id))
     return longest - (now - seen - time_away(session, seen, now))
@@ -82,7 +83,7 @@ def _last_sign(session: Session, enrolment: Enrolment) -> datetime:
 
 
 def _follow_last_match(session: Session, progress: StudyProgress) -> None:
-    """What the end of the match that was last means, unless that is another match: nobody is here to play it."""
+    """Apply what follows from the end of the last match, unless that is another match: nobody is here to play it."""
     row = matches.due(session, progress)
     if row is not None and not (row.reason == ABORTED and progress.design.same_for_all.model_failure.then == REPLACE):
         matches.after(session, progress, progress.step)

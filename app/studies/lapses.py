@@ -1,9 +1,8 @@
 """Turns that a person let run out, and the question “Are you still there?” that follows. Nothing here commits.
 
-Nothing of it is stored but the matches themselves: a step whose match ended by the person's silence asks until the
-person goes on from it. The first such match ends the study only if nobody answers within the grace of the design, the
-second one at once. Practice asks as well, but counts for nothing. What the time of the server's absence would take
-from the grace is added to it.
+Only the matches themselves are stored: a step whose match ended by the person's silence asks until the person moves on.
+The first such match ends the study only if nobody answers within the design's grace period, the second one at once.
+Practice asks as well, but does not count. Any time of the grace period in which the server was away is added to it.
 """
 
 from collections.abc import Sequence
@@ -35,16 +34,16 @@ class Lapse(NamedTuple):
     until: datetime | None
 
     def left(self, now: datetime) -> float | None:
-        """The seconds in which an answer counts; None for ever."""
+        """The seconds left in which an answer counts; None if unlimited."""
         return None if self.until is None else max(0.0, (self.until - now).total_seconds())
 
     def has_passed(self, now: datetime) -> bool:
-        """Whether nobody has answered in time: a little later than people are shown."""
+        """Whether nobody has answered in time; the actual deadline is a little later than the one shown."""
         return self.until is not None and now >= self.until + LATE
 
 
 def was_silent(session: Session, row: MatchRow) -> bool:
-    """Whether a match that is over ended because its person did nothing."""
+    """Whether a finished match ended because its person did nothing."""
     if row.reason != TIMEOUT:
         return row.reason == ABANDONED
     events = (logged.event for logged in load_log(session, row.id))
@@ -52,7 +51,7 @@ def was_silent(session: Session, row: MatchRow) -> bool:
 
 
 def lapse_of(session: Session, progress: StudyProgress, row: MatchRow | None, now: datetime) -> Lapse | None:
-    """What the match of the step that is due asks of its person; None where it did not end by silence."""
+    """The lapse in the match of the due step; None if it did not end by silence."""
     if row is None or row.status != "over" or progress.enrolment.ending is not None or not was_silent(session, row):
         return None
     if progress.step.kind != MATCH:
@@ -62,7 +61,7 @@ def lapse_of(session: Session, progress: StudyProgress, row: MatchRow | None, no
 
 
 def grace_of(session: Session, progress: StudyProgress) -> timedelta:
-    """How long a person has to say that they are there; longer for somebody with extra time."""
+    """The time a person has to confirm that they are there; longer for a person with extra time."""
     return progress.design.same_for_all.idle.end * float(factor_of(session, progress.enrolment.id))
 
 

@@ -1,4 +1,4 @@
-"""The lists of studies, of their versions and of their waves. Bots and previews are no people."""
+"""The lists of studies, of their versions and of their waves. Bots and previews do not count as people."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -81,7 +81,7 @@ def _waves(session: Session, rows: Sequence[Wave]) -> list[WaveListItem]:
 
 
 def _people(*conditions: ColumnElement[bool]) -> Any:
-    """How many people there are of whom that holds."""
+    """The number of people for whom the conditions hold."""
     return select(func.count(Enrolment.id)).where(*conditions).scalar_subquery()
 
 

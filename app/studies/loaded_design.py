@@ -1,4 +1,4 @@
-"""What the file of a study comes to, read with the files that it names. Pure, so that it can be stored without YAML."""
+"""A study's file, read with the files that it names. Pure, so that it can be stored without YAML."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,9 +11,9 @@ FORMAT = 2  # of what is stored; in 1, an ending `inactive` of which a design sa
 
 
 class LoadedDesign(NamedTuple):
-    """A design, what its author wrote of it, the text of each file, the pieces of its material, what to think about.
+    """A design, its author's text of it, the text of each file, the pieces of its material, and warnings.
 
-    `sha256` is of what was written, in its order, and of the texts, so that a preregistration can name it.
+    `sha256` is the hash of what was written, in its order, and of the texts, so that a preregistration can name it.
     """
 
     design: StudyDesign
@@ -24,7 +24,7 @@ class LoadedDesign(NamedTuple):
     sha256: str
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as it is stored. The design is one text: its order means something, and PostgreSQL sorts keys."""
+        """Everything, in stored form. The design is one text because its order matters, and PostgreSQL sorts keys."""
         return {
             "format": FORMAT,
             "design": json.dumps(self.written, ensure_ascii=False),

@@ -1,8 +1,8 @@
 """The texts of a study as HTML: CommonMark, without HTML of its own and without images. Pure.
 
-Links lead to https, http and mailto alone; what leads elsewhere stays the text that it is. `{name}` stands for a fact
-of the study, which is put in after the text was read, so that nothing in it is taken for marks.
-Source: https://spec.commonmark.org/0.31.2/, read by markdown-it-py.
+Only https, http and mailto links are links; others remain plain text. `{name}` stands for a fact of the study, which is
+inserted after the text was parsed, so that nothing in it is read as markup. Source:
+https://spec.commonmark.org/0.31.2/, read by markdown-it-py.
 """
 
 import re
@@ -42,7 +42,7 @@ class ReadText(NamedTuple):
 
 
 class _Heading(NamedTuple):
-    """A heading of a text that is in no list and no quote, and how many tokens are before it and up to its end."""
+    """A heading outside lists and quotes, and the numbers of tokens before it and up to its end."""
 
     level: int
     text: str
@@ -51,9 +51,9 @@ class _Heading(NamedTuple):
 
 
 def read_text(text: str, words: Mapping[str, str], parts: Mapping[str, Markup] | None = None) -> ReadText:
-    """A text in its sections, which the headings of its second level begin.
+    """A text divided into sections by its second-level headings.
 
-    `words` take the place of `{name}`; of `parts`, which are HTML, where a paragraph is nothing else.
+    `words` replace `{name}`; `parts`, which are HTML, replace it only where it is a whole paragraph.
     """
     tokens = _tokens(text)
     title, start = None, 0
@@ -75,7 +75,7 @@ def read_text(text: str, words: Mapping[str, str], parts: Mapping[str, Markup] |
 
 
 def told_headings(text: str) -> set[str]:
-    """The headings of a text under which something is written, in lower case."""
+    """The headings of a text that have text below them, in lower case."""
     tokens = _tokens(text)
     told: set[str] = set()
     above: list[_Heading] = []
@@ -94,8 +94,10 @@ def placeholders(text: str) -> list[str]:
 
 
 def unfilled(text: str) -> list[str]:
-    """The names in braces that nothing takes the place of where they are: in addresses and titles of links, in the
-    language of a block of code, in what is not shown."""
+    """The names in braces at positions where nothing replaces them.
+
+    These are addresses and titles of links, the language of a code block, and text that is not shown.
+    """
     tokens = [each for token in _tokens(text) for each in (token, *(token.children or ()))]
     shown = Counter(name for token in tokens if token.type in _FILLED for name in placeholders(token.content))
     attributes = [unquote(str(value)) for token in tokens for value in token.attrs.values()]
@@ -103,7 +105,7 @@ def unfilled(text: str) -> list[str]:
 
 
 def is_too_deep(text: str) -> bool:
-    """Whether lists and quotes are nested more deeply than they are read."""
+    """Whether lists and quotes are nested more deeply than the parser reads."""
     return any(token.level >= DEEPEST - 1 for token in _tokens(text))
 
 
@@ -124,7 +126,7 @@ def _is_safe(address: str) -> bool:
 
 @lru_cache(maxsize=_TEXTS_KEPT)
 def _tokens(text: str) -> Sequence[Token]:
-    """A text taken apart. Nothing may be changed in it afterwards."""
+    """A text's tokens. They are cached and must not be changed."""
     tokens = _READER.parse(text)
     for token in tokens:
         for child in token.children or ():
@@ -140,7 +142,7 @@ def _headings(tokens: Sequence[Token]) -> Iterator[_Heading]:
 
 
 def _unmarked(inline: Token) -> str:
-    """A line without its marks."""
+    """A line without its markup."""
     return "".join("\n" if each.type in ("softbreak", "hardbreak") else each.content for each in inline.children or ())
 
 
@@ -153,7 +155,7 @@ def _html(tokens: Sequence[Token], words: Mapping[str, str], parts: Mapping[str,
 
 
 def _with_parts(tokens: Sequence[Token], parts: Mapping[str, Markup]) -> Iterator[Token]:
-    """The tokens with parts in place of paragraphs that are nothing but their names."""
+    """The tokens, with paragraphs that consist only of a part's name replaced by the part."""
     at = 0
     while at < len(tokens):
         alone = _PLACEHOLDER.fullmatch(tokens[at + 1].content) if tokens[at].type == "paragraph_open" else None
@@ -178,7 +180,7 @@ def _block(_self: RendererHTML, tokens: Sequence[Token], at: int, _options: Opti
 
 
 def _filled(text: str, words: Mapping[str, str]) -> str:
-    """The text with what stands for `{name}`; what has no word stays."""
+    """The text with each `{name}` replaced by its word; names without one stay."""
     return _PLACEHOLDER.sub(lambda name: words.get(name[1], name[0]), text)
 
 

@@ -39,32 +39,32 @@ from app.studies.store import models_of
 
 
 def due(session: Session, progress: StudyProgress) -> MatchRow | None:
-    """The match of the step that is due; None before it has begun, and at a step that has none."""
+    """The match of the due step; None before it has begun, and at a step without one."""
     return _of_step(session, progress, progress.step) if progress.step.kind in (PRACTICE, MATCH) else None
 
 
 def _of_step(session: Session, progress: StudyProgress, step: Step) -> MatchRow | None:
-    """The match of a step, the one that replaced the first if there is one."""
+    """The match of a step, or the one that replaced it."""
     keys = _keys(progress, step)
     rows = {row.start_key: row for row in session.scalars(select(MatchRow).where(MatchRow.start_key.in_(keys)))}
     return next((rows[key] for key in reversed(keys) if key in rows), None)
 
 
 def start(session: Session, progress: StudyProgress, step: Step) -> StoredMatch:
-    """The match of a step, begun if it has not been; its arm has to be drawn.
+    """The match of a step, begun if it has not been; its arm must have been drawn.
 
-    Two that begin it at once begin one: the slower of the transactions fails with IntegrityError and is run again.
+    If it is begun twice at once, only one begins: the slower transaction fails with IntegrityError and is retried.
     """
     existing = _of_step(session, progress, step)
     return _begun(session, progress, step) if existing is None else load(session, existing.id)
 
 
 def after(session: Session, progress: StudyProgress, step: Step, now: datetime | None = None) -> StoredMatch | None:
-    """What follows when the match of a step is over: the match that replaces it, or None.
+    """Apply what follows when the match of a step is over: the match that replaces it, or None.
 
-    With None the person goes on, unless the enrolment has ended: who leaves a match has withdrawn; who was silent in a
-    match that counts is inactive once `lapses` says so, and is asked until then; and a design may have a model's
-    failure end the study.
+    With None the person moves on, unless the enrolment has ended: a person who leaves a match has withdrawn; one who
+    was silent in a match that counts is inactive once `lapses` says so, and is asked until then; and a design may have
+    a model's failure end the study.
     """
     now = now or datetime.now(UTC)
     row = _of_step(session, progress, step)
@@ -81,7 +81,7 @@ def after(session: Session, progress: StudyProgress, step: Step, now: datetime |
 
 
 def asked(session: Session, progress: StudyProgress, now: datetime | None = None) -> Lapse | None:
-    """What the person is asked who is at a step whose match ended by their silence: whether they are still there."""
+    """The lapse at a step whose match ended by the person's silence, who is asked whether they are still there."""
     if progress.enrolment.ending is not None:
         return None
     return lapses.lapse_of(session, progress, due(session, progress), now or datetime.now(UTC))
@@ -99,7 +99,7 @@ def unanswered(session: Session, now: datetime | None = None) -> list[int]:
 
 
 def end_unanswered(session: Session, enrolment_id: int, now: datetime | None = None) -> bool:
-    """End the study of somebody who has not said within the grace that they are still there."""
+    """End the study of a person who has not confirmed within the grace period that they are still there."""
     progress = find_progress(session, enrolment_id, lock=True)
     if progress.enrolment.ending is not None or progress.step.kind != MATCH:
         return False
@@ -109,7 +109,7 @@ def end_unanswered(session: Session, enrolment_id: int, now: datetime | None = N
 
 
 def settle(session: Session, match_id: str) -> None:
-    """Have the end of a match by a clock end the study of a person who may not come back; see `after`."""
+    """If a match ended by a clock, end the study of a person who may not come back; see `after`."""
     number = session.scalar(
         select(SeatRow.enrolment_id).where(SeatRow.match_id == match_id, SeatRow.enrolment_id.is_not(None))
     )
@@ -123,7 +123,7 @@ def settle(session: Session, match_id: str) -> None:
 
 
 def _after_failure(session: Session, progress: StudyProgress, step: Step, row: MatchRow) -> StoredMatch | None:
-    """What the design wants after a match that was broken off, which is replaced once at most."""
+    """Apply the design's policy after a match that was broken off, which is replaced at most once."""
     then = progress.design.same_for_all.model_failure.then
     if then == REPLACE and row.start_key == _keys(progress, step)[0]:
         return _begun(session, progress, step, replaces=row.id)
@@ -167,13 +167,13 @@ def _begun(session: Session, progress: StudyProgress, step: Step, replaces: str 
 
 
 def _match_source(session: Session, enrolment: Enrolment) -> str:
-    """Bots and previews, which are in no wave, play as people do and are none."""
+    """The source of a match: bots, and previews, which are in no wave, play like people but do not count as people."""
     wave = None if enrolment.wave_id is None else session.get_one(Wave, enrolment.wave_id)
     return REHEARSAL if wave is None or wave.rehearsal else LIVE
 
 
 def _planned(progress: StudyProgress, step: Step) -> Mapping[str, Any]:
-    """What was drawn for a match. Practice is played as the first match that counts will be."""
+    """The values drawn for a match. Practice is played under the same condition as the first match that counts."""
     plan = progress.enrolment.plan
     if plan is None or step.number is None or step.kind not in (PRACTICE, MATCH):
         raise ValueError(f"expected a step of a match of a person whose arm is drawn, got {step.key}")
@@ -184,7 +184,7 @@ def _planned(progress: StudyProgress, step: Step) -> Mapping[str, Any]:
 
 
 def _match_config(progress: StudyProgress, planned: Mapping[str, Any]) -> dict[str, Any]:
-    """The config of the game: of the condition, with the piece of material and with who begins."""
+    """The game's config: that of the condition, with the piece of material and the seat that begins."""
     game = find_game(progress.design.game)
     config = condition_config(progress.design, planned["condition"])
     if game.first_field is not None and planned["first"] is not None:
@@ -197,7 +197,7 @@ def _match_config(progress: StudyProgress, planned: Mapping[str, Any]) -> dict[s
 def _partner_model(
     session: Session, progress: StudyProgress, step: Step, condition: Mapping[str, str]
 ) -> LanguageModel:
-    """The pinned model: whatever the registry says of it by now, it plays on."""
+    """The pinned model, which keeps playing whatever the registry now says about it."""
     design = progress.design
     practice = design.plan.practice if step.kind == PRACTICE else None
     name = level_of(design, condition, MODEL) if practice is None else practice.against
@@ -205,7 +205,7 @@ def _partner_model(
 
 
 def _partner(session: Session, progress: StudyProgress, step: Step, condition: Mapping[str, str]) -> StoredSeat:
-    """The partner with what the condition has it told beside the rules; nothing in practice."""
+    """The partner, with the prompt that the condition gives it in addition to the rules; none in practice."""
     seat = StoredSeat.of(_partner_model(session, progress, step, condition))
     named = NO_PROMPT if step.kind == PRACTICE else level_of(progress.design, condition, PROMPT, NO_PROMPT)
     if seat.spec is None or named == NO_PROMPT:
@@ -226,12 +226,12 @@ def _match_options(design: StudyDesign, replaces: str | None) -> MatchOptions:
 
 
 def _keys(progress: StudyProgress, step: Step) -> tuple[str, str]:
-    """What makes the start of a step's match, and that of its replacement, happen once. No guest's key has a slash."""
+    """The keys that make a step's match and its replacement each start only once. No guest's key has a slash."""
     first = f"study/{progress.enrolment.id}/{step.key}"
     return first, f"{first}/replacement"
 
 
 def _seed(design: StudyDesign, key: str) -> int:
-    """A seed of 62 bits that follows from the design's, the enrolment and the step."""
+    """A seed of 62 bits derived from the design's seed, the enrolment and the step."""
     digest = hashlib.sha256(f"{design.plan.assign.seed}/{key}".encode()).digest()
     return int.from_bytes(digest[:8]) >> 2

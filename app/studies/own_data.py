@@ -1,8 +1,8 @@
-"""All that is kept about one person, for that person. Only reads.
+"""All data stored about one person, for that person. Only reads.
 
-Of a match it has what the person's seat was shown, so that nobody learns what the partner knew. Which arm somebody
-is in, and the stratum in which it was drawn, are left out while they are under way, as they would show them what the
-study compares. `tests/integration/test_own_data.py` names the columns that are in no file, with the reasons.
+For a match, it contains what the person's seat was shown, so that nobody learns what the partner knew. The person's
+arm, and the stratum in which it was drawn, are left out while they are under way, because they would reveal what the
+study compares. `tests/integration/test_own_data.py` lists the columns that are in no file, with the reasons.
 
 Source: Regulation (EU) 2016/679 (GDPR), articles 15 and 20.
 """
@@ -42,7 +42,7 @@ _BY = "by"  # in the body of an event: the experimenter who did it
 
 
 def own_data(session: Session, person: Participant) -> JSON:
-    """Everything about a person, as JSON; of a guest what there is without a study."""
+    """Everything about a person, as JSON; for a guest, only what exists outside studies."""
     study = None if person.study_id is None else session.get_one(Study, person.study_id).name
     return {
         "written_at": _iso(datetime.now(UTC)),
@@ -135,7 +135,7 @@ def _own_matches(session: Session, person: Participant) -> Iterator[tuple[Stored
 
 
 def _match_json(session: Session, record: StoredMatch, seat: int) -> JSON:
-    """A match as its seat sees it, with the person's refused moves and what the browser measured."""
+    """A match as its seat sees it, with the person's rejected moves and the browser's measurements."""
     view = seat_view(record.id, record.match, move_times(record.log), seat, feedback=record.feedback)
     shown = {name: value for name, value in view.items() if name not in ("may", "clock")}
     own = select(EventRow.ply, EventRow.timing).where(
@@ -151,5 +151,5 @@ def _match_json(session: Session, record: StoredMatch, seat: int) -> JSON:
 
 
 def _iso(moment: date | None) -> str | None:
-    """A day or a moment, which is a day with a time, in ISO 8601."""
+    """A date, or a datetime, in ISO 8601."""
     return None if moment is None else moment.isoformat()

@@ -1,7 +1,7 @@
-"""The steps of a person in a study, in their order. Pure.
+"""The steps of a person in a study, in order. Pure.
 
-All persons of a design have the same steps; what a match is played under is drawn, not how many there are. A step is
-one page, and its `key` is where its answers are kept.
+All persons of a design have the same steps; the conditions of matches are drawn, not their number. A step is one page,
+and its answers are stored under its `key`.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ DONE: StepKind = "done"
 
 
 class Step(NamedTuple):
-    """A page of a study. `block` and `number` count from 0: of a match among all that count, or of a practice match.
+    """A page of a study. `block` and `number` count from 0, `number` among all matches that count or practice matches.
 
     `part` is the key of the survey in the design.
     """
@@ -42,8 +42,10 @@ def steps(design: StudyDesign) -> tuple[Step, ...]:
 
 
 def shows_arm(design: StudyDesign, step: Step) -> bool:
-    """Whether a page depends on the arm, so that it has to be drawn before: at the first match, or before it where
-    the instructions or the quiz are those of an objective, or an answer of the quiz is that of a level.
+    """Whether a page depends on the arm, which must then be drawn before it.
+
+    That is the first match, or an earlier page if the instructions or the quiz depend on an objective, or a quiz answer
+    depends on a level.
     """
     if step.kind in (PRACTICE, MATCH):
         return True

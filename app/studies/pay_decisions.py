@@ -1,6 +1,6 @@
-"""Decisions to pay somebody whose pay is in doubt, or to leave them out: each a row with a reason in the wave's log.
+"""Decisions to pay or leave out a person whose pay is in doubt: each a row with a reason in the wave's log.
 
-A decision is about the doubt that there was. Whoever comes into another doubt later needs a new decision.
+A decision applies only to the doubt that existed then. A later, different doubt needs a new decision.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ PAY_DECISION = "pay decision"
 
 
 def kept(session: Session, wave: Wave) -> Mapping[tuple[int, str], bool]:
-    """Whether somebody is paid in spite of a doubt, by enrolment and kind of doubt; the last decision counts."""
+    """Whether a person is paid despite a doubt, by enrolment and kind of doubt; the last decision counts."""
     rows = session.execute(
         select(StudyEvent.enrolment_id, StudyEvent.body)
         .where(StudyEvent.wave_id == wave.id, StudyEvent.kind == PAY_DECISION)

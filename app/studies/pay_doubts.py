@@ -1,8 +1,8 @@
-"""What somebody should look at before a wave is paid, and what keeps a person out of batches until it is decided.
+"""What needs review before a wave is paid, and what keeps a person out of batches until it is decided.
 
-Approving a submission pays the full base. Parlor learns of it from the recruiter's table alone, so it can only say
-where what it holds does not fit together. Whom the recruiter returned or rejected, whom none of its tables names, whose
-visit is another person's there, and whose base it has paid already, no batch pays before somebody decides so, with a
+Approving a submission pays the full base. Parlor learns of it only from the recruiter's table, so it can only report
+where its records do not match. No batch pays people whom the recruiter returned or rejected, whom none of its tables
+names, whose visit it assigns to another person, or whose base it has already paid, until somebody decides so, with a
 reason. Nothing here commits.
 """
 
@@ -35,14 +35,14 @@ _HOLDING = (RETURNED, ASKED_TO_RETURN, REJECTED, UNKNOWN, OTHER_PERSON, PAID_TWI
 
 
 class PayDoubt(NamedTuple):
-    """Something to look at: whom it is about, how much, and what may be wrong.
+    """Something that needs review: the person, the amount, and what may be wrong.
 
     `kind`: the recruiter has no submission of the person that it could approve; it approved one whose base is in a
-    batch, or would be in the next; it paid another amount than the base that approving one pays; it returned or
-    rejected the submission, says that it is another person's, or none of its tables names the person, to whom a file
-    would pay something; its file
-    cannot pay the person; it takes for submitted or approved who is under way here; or more was paid than is owed.
-    `kept`: it was decided that the person is paid all the same. `holds`: it keeps the person out of batches.
+    batch, or would be in the next; it paid an amount other than the base that approval pays; it returned or rejected
+    the submission, says that it is another person's, or none of its tables names the person, to whom a file would pay
+    something; its file cannot pay the person; it considers a person who is under way here submitted or approved; or
+    more was paid than is owed. `kept`: it was decided that the person is paid all the same. `holds`: it keeps the
+    person out of batches.
     """
 
     enrolment_id: int
@@ -63,7 +63,7 @@ class PayDoubt(NamedTuple):
 
 
 def pay_doubts(session: Session, wave: Wave) -> list[PayDoubt]:
-    """All of a wave, as people enrolled. Most of them only a recruiter that approves submissions can give rise to."""
+    """All doubts of a wave, in order of enrolment. Most kinds arise only with a recruiter that approves submissions."""
     people = due(session, wave)
     found = [*_of_files(session, wave, [*people, *_drafted(session, wave)]), *_overpaid(session, wave)]
     recruiter = recruiter_of(wave)
@@ -76,12 +76,12 @@ def pay_doubts(session: Session, wave: Wave) -> list[PayDoubt]:
 
 
 def held_back(session: Session, wave: Wave, people: Sequence[OwedPerson]) -> Mapping[int, PayDoubt]:
-    """Whom the next batch leaves out of those whom it would pay, and why, by enrolment."""
+    """The people whom the next batch would pay but leaves out, and why, by enrolment."""
     return _held_of(session, wave, {each.enrolment_id for each in people})
 
 
 def held_in(session: Session, batch: PaymentBatch) -> Mapping[int, PayDoubt]:
-    """Who of a batch is in doubt, and why, by enrolment."""
+    """The people of a batch who are in doubt, and why, by enrolment."""
     wave = session.get_one(Wave, batch.wave_id)
     return _held_of(
         session, wave, set(session.scalars(select(Payment.enrolment_id).where(Payment.batch_id == batch.id)))
@@ -97,9 +97,9 @@ def _held_of(session: Session, wave: Wave, numbers: Collection[int]) -> Mapping[
 def decide(
     session: Session, progress: StudyProgress, *, keep: bool, reason: str, by: str | None = None
 ) -> Sequence[PayDoubt]:
-    """Decide that somebody is paid in spite of all doubts that there are now, or is left out again; returns these.
+    """Decide that a person is paid despite all current doubts, or is left out again; returns these doubts.
 
-    Raises Invalid for a reason that cannot be, and Conflict where there is nothing to decide.
+    Raises Invalid for an invalid reason, and Conflict if there is nothing to decide.
     """
     text = read_reason("reason", reason)
     wave = session.get_one(Wave, progress.enrolment.wave_id)
@@ -124,7 +124,7 @@ def decide(
 
 
 def _drafted(session: Session, wave: Wave) -> Iterator[OwedPerson]:
-    """Who is in a draft, with what it pays them."""
+    """The people in drafts, with what these pay them."""
     rows = session.execute(
         payment_rows(wave)
         .join(PaymentBatch, PaymentBatch.id == Payment.batch_id)
@@ -140,7 +140,9 @@ def _drafted(session: Session, wave: Wave) -> Iterator[OwedPerson]:
 
 
 def _of_files(session: Session, wave: Wave, people: Sequence[OwedPerson]) -> Iterator[PayDoubt]:
-    """Of whom a file would pay, those whom it cannot, and those whom the recruiter does not want paid or not know."""
+    """Doubts about people whom a file would pay: it cannot, or the recruiter does not want them paid or does not know
+    them.
+    """
     barred = unpayable(session, wave, people)
     visits, unlisted = statuses_of_visits(session, wave), _unlisted(session, wave)
     of_others = select(Submission.enrolment_id).where(Submission.wave_id == wave.id, Submission.other_person)
@@ -164,18 +166,18 @@ def _of_files(session: Session, wave: Wave, people: Sequence[OwedPerson]) -> Ite
 
 
 def _asks_to_return(wave: Wave, ending: str) -> bool:
-    """Whether the last page asks to return the submission, as there is no code to hand in."""
+    """Whether the last page asks the person to return the submission, because there is no code to submit."""
     return recruiter_of(wave) == "prolific" and ending not in wave.settings.get("codes", {})
 
 
 def _unlisted(session: Session, wave: Wave) -> set[int]:
-    """Whose visit no table of the recruiter's has named; the ids in a link can be invented."""
+    """The enrolments whose visit was in none of the recruiter's tables; the ids in a link can be invented."""
     named = select(Submission.enrolment_id).where(Submission.wave_id == wave.id, Submission.listed_at.is_not(None))
     return set(session.scalars(select(Enrolment.id).where(Enrolment.wave_id == wave.id, Enrolment.id.not_in(named))))
 
 
 def _overpaid(session: Session, wave: Wave) -> Iterator[PayDoubt]:
-    """Who was paid more than is owed, as what was sent was reversed."""
+    """The people who were paid more than is owed, because a sent payment was reversed."""
     rows = session.execute(payment_rows(wave).where(Payment.batch_id.is_(None), Payment.key != BASE))
     sums: defaultdict[tuple[int, str], Decimal] = defaultdict(Decimal)
     for row in rows:
@@ -209,6 +211,6 @@ def _of_bases(session: Session, wave: Wave, recruiter: str) -> Iterator[PayDoubt
 
 
 def _under_way(session: Session, wave: Wave) -> Iterator[PayDoubt]:
-    """Whom the recruiter takes for done while they are under way here; no sum is written of them yet."""
+    """The people whom the recruiter considers done while they are under way here; no sum is recorded for them yet."""
     for each in done_elsewhere(session, wave):
         yield PayDoubt(each.enrolment_id, each.code, UNDER_WAY, NOTHING)

@@ -1,4 +1,4 @@
-"""Whom a recruiter's file can pay: how it names people, and how much it pays at once."""
+"""The people whom a recruiter's file can pay, by its ids and its maximum amount."""
 
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
@@ -20,7 +20,7 @@ _MOST = Decimal(10_000)  # that a line of a file pays; no recruiter takes more f
 
 
 def unpayable(session: Session, wave: Wave, people: Sequence[OwedPerson]) -> Mapping[int, str]:
-    """Why no file of the wave's recruiter can pay somebody, by enrolment; nothing of whom it can."""
+    """The reason why no file of the wave's recruiter can pay a person, by enrolment; only of those it cannot pay."""
     recruiter = recruiter_of(wave)
     ids = ids_of(session, {person.participant_id for person in people}, recruiter)
     found: dict[int, str] = {}
@@ -38,7 +38,7 @@ def _wrong(found: str | None) -> str | None:
 
 
 def ids_of(session: Session, people: Collection[int], recruiter: str) -> Mapping[int, str]:
-    """The recruiter's ids of participants; of several that of the first visit."""
+    """The recruiter's ids of participants; if a person has several, that of the first visit."""
     found = session.execute(
         select(RecruitmentIdentity.participant_id, RecruitmentIdentity.external_id)
         .where(RecruitmentIdentity.participant_id.in_(people), RecruitmentIdentity.recruiter == recruiter)
@@ -48,8 +48,10 @@ def ids_of(session: Session, people: Collection[int], recruiter: str) -> Mapping
 
 
 def checked_id(found: str | None, code: str, recruiter: str) -> str:
-    """An id that may be in a file. Where no recruiter pays it may be missing or any text, as the file names the
-    participant; one that a spreadsheet would take for a formula has an apostrophe before it.
+    """An id that may be in a file.
+
+    Where no recruiter pays, it may be missing or any text, because the file names the participant; an id that a
+    spreadsheet would read as a formula gets an apostrophe before it.
     """
     if recruiter not in APPROVING:
         return f"'{found}" if looks_like_formula(found or "") else found or ""

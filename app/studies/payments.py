@@ -1,7 +1,6 @@
-"""Who is owed what: written once when an enrolment has ended, adjusted by hand after that. Nothing here commits.
+"""Payments owed to people: written once when an enrolment has ended, adjusted by hand later. Nothing here commits.
 
-A preview is never paid, and neither are practice matches. A row of zero says that nothing is owed; lists and files
-leave it out.
+Previews and practice matches are never paid. A row of zero means that nothing is owed; lists and files leave it out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -54,21 +53,21 @@ _MOST = Decimal(10_000)
 
 
 def earned(session: Session, progress: StudyProgress) -> Decimal:
-    """The bonus so far, of the matches that count and are over, whatever the ending will make of it."""
+    """The bonus so far, for the finished matches that count, regardless of the ending."""
     return bonus_owed(progress.design, _finished_matches(session, progress))
 
 
 def owed_now(session: Session, progress: StudyProgress, ending: EndingName) -> tuple[Decimal, Decimal]:
-    """The base and the bonus that somebody who is under way would be owed for an ending at this moment."""
+    """The base and the bonus that a person under way would be owed if they ended so now."""
     bonus = earned(session, progress) if pays_bonus(progress.design, ending) else NOTHING
     return base_owed(progress.design, ending, time_taken(_signs_of_life(session, progress.enrolment, ending))), bonus
 
 
 def settle(session: Session, progress: StudyProgress) -> Sequence[Payment]:
-    """Write what an enrolment is owed, once, when it has ended and none of its matches is under way.
+    """Record what an enrolment is owed, once, when it has ended and none of its matches is in progress.
 
-    Whoever was turned away from a full or closed wave had no place, and is owed nothing. Returns the rows
-    of its base and bonus; none while it is too early, and for a preview.
+    A person who was turned away from a full or closed wave had no place, and is owed nothing. Returns the rows of the
+    base and bonus; none if it is too early, and for a preview.
     """
     enrolment = progress.enrolment
     if enrolment.ending is None or enrolment.wave_id is None or _is_playing(session, enrolment.id):
@@ -110,10 +109,10 @@ def adjust(
     *,
     over_cap: str = "",
 ) -> Payment:
-    """Add an amount by hand, or take one away of what is not yet in a batch, down to nothing.
+    """Add an amount by hand, or subtract one from what is not yet in a batch, at most down to zero.
 
-    What goes over the spend cap of the wave needs a reason of its own, `over_cap`, which the log keeps. Raises Invalid
-    for an amount or a reason that cannot be, and Conflict for an enrolment that is under way.
+    An amount beyond the wave's spend cap needs its own reason, `over_cap`, which is logged. Raises Invalid for an
+    invalid amount or reason, and Conflict for an enrolment that is under way.
     """
     text = read_reason("reason", reason)
     places = places_of(progress.design.pay.currency)
@@ -137,10 +136,10 @@ def adjust(
 def reverse(
     session: Session, progress: StudyProgress, number: int, reason: str, by: str | None = None, *, over_cap: str = ""
 ) -> Payment:
-    """Take an adjustment back by a row of its own, `reversal N`, once.
+    """Reverse an adjustment by a row of its own, `reversal N`, once.
 
-    What a recruiter was sent does not come back: the row is held against what the person is still to be paid. Raises
-    NotFound, Invalid, and Conflict for an adjustment that was reversed, or that is in a draft.
+    What was sent to a recruiter does not come back: the row is offset against what the person is still to be paid.
+    Raises NotFound, Invalid, and Conflict for an adjustment that was already reversed, or that is in a draft.
     """
     text = read_reason("reason", reason)
     rows = _settled(session, progress)
@@ -178,7 +177,7 @@ def number_of(row: Payment) -> int:
 
 
 def read_reason(field: str, reason: str) -> str:
-    """A reason on one line. Raises Invalid for none, and for one that is too long."""
+    """A reason as one line. Raises Invalid if it is empty or too long."""
     text = " ".join(reason.split())
     if not 0 < len(text) <= _LONGEST_REASON:
         expected = Phrase("1 to %(most)s characters that say why", most=_LONGEST_REASON)
@@ -187,7 +186,7 @@ def read_reason(field: str, reason: str) -> str:
 
 
 def _settled(session: Session, progress: StudyProgress) -> Sequence[Payment]:
-    """All payments of somebody who has ended, kept from drafts until the transaction ends. Raises Conflict."""
+    """All payments of a person who has ended, locked against drafts until the transaction ends. Raises Conflict."""
     if progress.enrolment.wave_id is not None:
         lock_wave(session, progress.enrolment.wave_id)  # so that no draft takes up what is taken away here
     if not settle(session, progress):
@@ -196,13 +195,13 @@ def _settled(session: Session, progress: StudyProgress) -> Sequence[Payment]:
 
 
 def _left(session: Session, progress: StudyProgress, rows: Sequence[Payment]) -> Decimal:
-    """What of payments is in no batch yet and will be paid by one."""
+    """The sum of payments that are in no batch yet and will be paid by one."""
     left = (row.amount for row in rows if row.batch_id is None and not is_by_approval(session, progress, row))
     return sum(left, NOTHING)
 
 
 def _over_cap(session: Session, progress: StudyProgress, amount: Decimal, reason: str) -> dict[str, str]:
-    """What the log keeps of an amount that goes over the spend cap. Raises Invalid if it does so without a reason."""
+    """The log entry for an amount that exceeds the spend cap. Raises Invalid if it does so without a reason."""
     if amount < 0 or progress.enrolment.wave_id is None:
         return {}
     wave = session.get_one(Wave, progress.enrolment.wave_id)
@@ -232,7 +231,7 @@ def _by_hand(
     by: str | None,
     body: dict[str, Any],
 ) -> Payment:
-    """Write an amount that somebody pays or takes away; the log calls it by the first word of `key`."""
+    """Write an amount that somebody pays or takes away; the first word of `key` is its kind in the log."""
     row = _payment(progress, key, amount.quantize(CENT))
     row.reason, row.created_by = reason, by
     session.add(row)
@@ -242,7 +241,7 @@ def _by_hand(
 
 
 def payments_of(session: Session, enrolment_id: int) -> Sequence[Payment]:
-    """All payments of an enrolment, as they were written."""
+    """All payments of an enrolment, in the order in which they were written."""
     rows = select(Payment).where(Payment.enrolment_id == enrolment_id).order_by(Payment.id)
     return session.scalars(rows, execution_options={"populate_existing": True}).all()
 
@@ -260,7 +259,7 @@ def find_progress_by_code(session: Session, wave: Wave, code: str) -> StudyProgr
 
 
 def recruiter_of(wave: Wave) -> str:
-    """Who recruits the people of a wave: prolific, connect or link, or mturk in waves of before it closed."""
+    """The recruiter of a wave: prolific, connect or link, or mturk in waves from before it closed."""
     return str(next(iter(wave.settings["provider"])))
 
 
@@ -293,7 +292,7 @@ def _is_playing(session: Session, enrolment_id: int) -> bool:
 
 
 def _finished_matches(session: Session, progress: StudyProgress) -> Iterator[PlayedMatch]:
-    """The matches that count and are over, in their order."""
+    """The finished matches that count, in order."""
     rows = session.execute(
         select(MatchRow.id, MatchRow.position, MatchRow.reason, MatchRow.utility_0, MatchRow.utility_1, SeatRow.seat,
                EventRow.body)
@@ -316,15 +315,16 @@ def _finished_matches(session: Session, progress: StudyProgress) -> Iterator[Pla
 
 
 def _reported(session: Session, enrolment_id: int) -> set[str]:
-    """The matches of which a person reported a problem."""
+    """The matches in which a person reported a problem."""
     reports = select(StudyEvent.body).where(StudyEvent.enrolment_id == enrolment_id, StudyEvent.kind == REPORT)
     return {body["match"] for body in session.scalars(reports) if "match" in body}
 
 
 def _signs_of_life(session: Session, enrolment: Enrolment, ending: EndingName) -> Iterator[datetime]:
-    """When something happened in an enrolment, from its beginning to its end.
+    """The times of events in an enrolment, from its beginning to its end.
 
-    Somebody inactive was there until their last step or the last move of their matches, not until that was noticed.
+    An inactive person was there until their last step or the last move of their matches, not until the inactivity was
+    noticed.
     """
     end = enrolment.ended_at or datetime.now(UTC)
     yield enrolment.enrolled_at

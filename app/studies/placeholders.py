@@ -1,4 +1,4 @@
-"""Texts of the shipped examples, and blanks like them, that nobody has filled in: no wave opens with one. Pure."""
+"""Example texts and similar blanks that nobody has filled in: no wave opens with one. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -42,7 +42,7 @@ _LONGEST = 60  # characters that are shown
 
 
 class Placeholder(NamedTuple):
-    """What was not filled in: the key, the file if the text is in one, and the words."""
+    """A blank that was not filled in: the key, the file if the text is in one, and the words."""
 
     path: KeyPath
     file: str | None
@@ -54,7 +54,7 @@ class Placeholder(NamedTuple):
 
 
 def in_design(design: StudyDesign, texts: Mapping[str, str]) -> Iterator[Placeholder]:
-    """Everything in a design and in the texts that people read that was not filled in, in the order of its keys."""
+    """All blanks in a design and in the texts that people read, in the order of the design's keys."""
     written = design.model_dump(mode="json", by_alias=True, exclude_unset=True)
     for path, text in _nested_texts(written, ()):
         yield from _found(path, text)
@@ -65,7 +65,7 @@ def in_design(design: StudyDesign, texts: Mapping[str, str]) -> Iterator[Placeho
 
 
 def in_wave(settings: Mapping[str, Any]) -> Iterator[Placeholder]:
-    """The same of the file of a wave: its codes, the ids at the recruiter, where it leads back to."""
+    """All blanks in the file of a wave: in its codes, the ids at the recruiter, and the return addresses."""
     for key in _OF_WAVE:
         for path, text in _nested_texts(settings.get(key), (key,)):
             yield from _found(path, text)
@@ -80,7 +80,7 @@ def _found(path: KeyPath, text: str) -> Iterator[Placeholder]:
 
 
 def _found_words(match: re.Match[str]) -> str:
-    """The words that were found, with the person and the scheme before a host."""
+    """The words found, including a person or scheme before a host."""
     start = match.start()
     before = _BEFORE.search(match.string[max(0, start - _LONGEST) : start])
     return f"{before[0] if before and match.string[start - 1 : start] in ('@', '/') else ''}{match[0]}"

@@ -17,9 +17,9 @@ FREED = "place freed"
 
 
 def places_taken(session: Session, wave: Wave) -> int:
-    """How many places of a wave are taken: by people under way, and by those whose ending keeps it.
+    """The number of places taken in a wave: by people under way, and by those whose ending keeps the place.
 
-    Where nobody is replaced, whoever was given an arm keeps the place.
+    If nobody is replaced, everybody who was given an arm keeps the place.
     """
     taken = takes_place(design_of_wave(session, wave))
     found = session.scalar(select(func.count()).select_from(Enrolment).where(Enrolment.wave_id == wave.id, taken))
@@ -34,12 +34,14 @@ def takes_place(design: StudyDesign) -> ColumnElement[bool]:
 
 
 def committed(session: Session, wave: Wave) -> Decimal:
-    """What a wave has cost and may cost yet, with the fee: what is owed to those who ended, the most to all others."""
+    """The past and possible future cost of a wave, with the fee: what those who ended are owed, the maximum for the
+    others.
+    """
     return committed_before_fee(session, wave) * (1 + settings_of(wave).fee)
 
 
 def committed_before_fee(session: Session, wave: Wave) -> Decimal:
-    """The same without the fee."""
+    """Like `committed`, without the fee."""
     design = design_of_wave(session, wave)
     most, paid = most_a_place(design), _sums(session, wave)
     played = _players(session, wave)
@@ -56,7 +58,7 @@ def committed_before_fee(session: Session, wave: Wave) -> Decimal:
 
 
 def free_place(session: Session, progress: StudyProgress) -> None:
-    """Give the place of somebody who has ended to another person, whatever the ending says."""
+    """Give the place of a person who has ended to another person, regardless of the ending."""
     if progress.enrolment.wave_id is not None and progress.enrolment.holds_place:
         lock_wave(session, progress.enrolment.wave_id)
         progress.enrolment.holds_place = False
@@ -64,7 +66,9 @@ def free_place(session: Session, progress: StudyProgress) -> None:
 
 
 def _sums(session: Session, wave: Wave) -> dict[int, Decimal]:
-    """What is owed, by enrolment, and what was sent beyond that: money that a recruiter paid does not come back."""
+    """The amounts owed, by enrolment, plus what was sent beyond them: money that a recruiter paid does not come
+    back.
+    """
     owed: dict[int, Decimal] = {}
     to_send: dict[int, Decimal] = {}  # without bases, which an approval may pay
     rows = (
@@ -92,7 +96,7 @@ def _players(session: Session, wave: Wave) -> set[int | None]:
 
 
 def _most_of_ending(design: StudyDesign, name: EndingName, *, played: bool) -> Decimal:
-    """The most that somebody is owed who ended so, before it is settled."""
+    """The maximum owed to a person with this ending, before it is settled."""
     ending = design.ending(name, PROLIFIC)
     base = ending.base if isinstance(ending.base, Decimal) else Decimal(0) if ending.base == "none" else design.pay.base
     bonus = design.pay.most_a_person if played and ending.bonus == EARNED else Decimal(0)

@@ -1,4 +1,4 @@
-"""Walks through a version of a study that is in no wave, by signed links for ten walks each. Nothing here commits."""
+"""Walks through a version of a study outside any wave, by signed links for ten walks each. Nothing here commits."""
 
 import secrets
 from collections.abc import Mapping
@@ -31,9 +31,9 @@ class Preview(NamedTuple):
 
 
 def preview_token(secret: str, version_id: int, arm_id: int | None = None, walks: int = 0) -> str:
-    """A signed link to walk through a version, in one of its arms, ten times at most.
+    """A signed link to walk through a version, in one of its arms, at most ten times.
 
-    `walks` is how many there have been: a link that is made when one is used up is another one, for the next ten.
+    `walks` is the number of walks so far: a link made when one is used up is a new one, for the next ten.
     """
     part = walks // MOST_WALKS
     return str(URLSafeSerializer(secret, salt=_PREVIEW_SALT).dumps([version_id, arm_id, *([part] if part else [])]))
@@ -49,7 +49,7 @@ def read_preview(secret: str, token: str) -> Preview:
 
 
 def preview_walks(session: Session, version_id: int) -> Mapping[int | None, int]:
-    """How many walks through a version there have been, by arm; under None through all of them."""
+    """The number of walks through a version so far, by arm; the total is under None."""
     walks = select(Enrolment.arm_id, func.count()).where(
         Enrolment.study_version_id == version_id, Enrolment.wave_id.is_(None)
     )
@@ -58,7 +58,7 @@ def preview_walks(session: Session, version_id: int) -> Mapping[int | None, int]
 
 
 def is_used_up(session: Session, preview: Preview) -> bool:
-    """Whether a preview link has made its ten walks."""
+    """Whether the ten walks of a preview link are used up."""
     walks = preview_walks(session, preview.version_id)
     return walks.get(preview.arm_id, 0) >= (preview.part + 1) * MOST_WALKS
 
@@ -72,7 +72,7 @@ def is_over_budget(session: Session, settings: Settings, preview: Preview) -> bo
 def enter_preview(session: Session, preview: Preview, device: str) -> StudyProgress:
     """A new walk through a version. It takes no place, belongs to no wave, and is in no export.
 
-    Raises Invalid, and TooMany for a link that has made its walks.
+    Raises Invalid, and TooMany for a link that is used up.
     """
     # Of several at once each counts those before it.
     version = session.get(StudyVersion, preview.version_id, with_for_update={"key_share": True})

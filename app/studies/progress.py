@@ -1,7 +1,7 @@
-"""A person's progress through a study: which step is due, what was answered, and how it ends. Nothing here commits.
+"""A person's progress through a study: the due step, the answers, and the ending. Nothing here commits.
 
-A page is always that of the step that is due, wherever somebody comes from: back, a refresh, a second tab and another
-device lead there. What is sent for another step than that changes nothing.
+A page always shows the due step, however the person gets there: back, a refresh, a second tab and another device all
+lead to it. A form for any other step changes nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ STILL_THERE = "still there"  # of one that says that a person was asked, and is
 
 
 class StudyProgress:
-    """An enrolment with the design that it goes by."""
+    """An enrolment with its design."""
 
     def __init__(self, enrolment: Enrolment, version: StudyVersion) -> None:
         self.enrolment = enrolment
@@ -33,7 +33,7 @@ class StudyProgress:
 
     @property
     def step(self) -> Step:
-        """The step that is due."""
+        """The due step."""
         return self.steps[self.enrolment.step]
 
     @property
@@ -43,7 +43,7 @@ class StudyProgress:
 
     @property
     def condition(self) -> Mapping[str, str] | None:
-        """The labels of the condition of the match that is due or was last; None before the arm is drawn."""
+        """The condition's labels for the due match, or for the last one; None before the arm is drawn."""
         plan = self.enrolment.plan
         if plan is None:
             return None
@@ -52,19 +52,19 @@ class StudyProgress:
         return found
 
     def values(self, key: str) -> Mapping[str, Any]:
-        """What was answered at a step; empty where nothing was."""
+        """The answers given at a step; empty if there are none."""
         found: Mapping[str, Any] = self.enrolment.answers.get(key, {}).get("values", {})
         return found
 
     @property
     def quiz_attempts(self) -> Sequence[Mapping[str, Any]]:
-        """The attempts at the quiz that is due."""
+        """The attempts at the due quiz."""
         found: Sequence[Mapping[str, Any]] = self.values(self.step.key).get("attempts", [])
         return found
 
 
 def find_progress(session: Session, enrolment_id: int, *, lock: bool = False) -> StudyProgress:
-    """An enrolment and its progress; `lock` keeps others from changing it in this transaction. Raises NotFound."""
+    """An enrolment and its progress; `lock` prevents changes by others during this transaction. Raises NotFound."""
     enrolment = session.get(Enrolment, enrolment_id, with_for_update=lock, populate_existing=lock)
     if enrolment is None:
         raise NotFound("enrolment", expected=Phrase("one that exists"), got=enrolment_id)
@@ -72,7 +72,7 @@ def find_progress(session: Session, enrolment_id: int, *, lock: bool = False) ->
 
 
 def find_progress_by_token(session: Session, token: str, *, lock: bool = False) -> StudyProgress:
-    """An enrolment by its private link, with `lock` as `find_way` has it. Raises NotFound."""
+    """An enrolment by its private link; `lock` is that of `find_progress`. Raises NotFound."""
     found = select(Enrolment).where(Enrolment.token == token)
     locked = found.with_for_update() if lock else found
     enrolment = session.scalar(locked, execution_options={"populate_existing": lock})
@@ -82,14 +82,14 @@ def find_progress_by_token(session: Session, token: str, *, lock: bool = False) 
 
 
 def unknown_link() -> NotFound:
-    """What is said of a link that Parlor did not give out, or has given to somebody else since."""
+    """The error for a link that Parlor did not give out, or has since given to another person."""
     return NotFound("link", expected=Phrase("one that Parlor gave out"), got=Phrase("another one"))
 
 
 def answer(
     progress: StudyProgress, key: str, values: Mapping[str, Any], typed: Mapping[str, str] | None = None
 ) -> None:
-    """Keep what was answered at a step; the last answers count. `typed` are numbers as they were written."""
+    """Store the answers given at a step; the last ones count. `typed` are numbers as they were typed."""
     given: dict[str, Any] = {"at": datetime.now(UTC).isoformat(), "values": dict(values)}
     if typed:
         given["typed"] = dict(typed)
@@ -98,7 +98,7 @@ def answer(
 
 
 def advance(session: Session, progress: StudyProgress, key: str) -> Step:
-    """Go on from the step with that key, if it is the one that is due; returns the step that is due then."""
+    """Move on from the step with that key, if it is the due one; returns the step that is due then."""
     if progress.step.key == key and progress.step.kind != DONE:
         _go_to(progress, progress.enrolment.step + 1)
         note(session, progress, STEP, {"step": progress.step.key})
@@ -106,9 +106,9 @@ def advance(session: Session, progress: StudyProgress, key: str) -> Step:
 
 
 def end(session: Session, progress: StudyProgress, name: EndingName, **facts: Any) -> bool:
-    """End an enrolment, once. False if it has ended before, which stays its ending.
+    """End an enrolment, once. False if it has already ended; that ending stays.
 
-    Whoever has played goes by the debrief to the page with the code, everybody else straight to it.
+    People who have played get the debrief and then the page with the code, everybody else only the latter.
     """
     enrolment = progress.enrolment
     if enrolment.ending is not None:
@@ -128,7 +128,7 @@ def end(session: Session, progress: StudyProgress, name: EndingName, **facts: An
 
 
 def begin_anew(progress: StudyProgress) -> None:
-    """Lead somebody to the first page again."""
+    """Return a person to the first page."""
     _go_to(progress, 0)
 
 
@@ -140,7 +140,7 @@ def has_played(session: Session, enrolment_id: int) -> bool:
 
 
 def note(session: Session, progress: StudyProgress, kind: str, body: Mapping[str, Any]) -> None:
-    """Keep in the log of its wave that something happened; a preview has none."""
+    """Log an event of an enrolment in its wave; a preview has no log."""
     if progress.enrolment.wave_id is not None:
         note_in_wave(session, progress.enrolment.wave_id, kind, body, progress.enrolment.id)
 
@@ -148,27 +148,27 @@ def note(session: Session, progress: StudyProgress, kind: str, body: Mapping[str
 def note_in_wave(
     session: Session, wave_id: int, kind: str, body: Mapping[str, Any], enrolment_id: int | None = None
 ) -> None:
-    """Keep in the log of a wave that something happened, to the wave or in an enrolment."""
+    """Log an event in a wave, of the wave itself or of an enrolment."""
     now = datetime.now(UTC)
     session.add(StudyEvent(wave_id=wave_id, enrolment_id=enrolment_id, kind=kind, body=dict(body), at=now))
 
 
 def by_whom(by: str | None) -> dict[str, str]:
-    """What the log says of who did something, where that is known."""
+    """The log entry for who did something, if that is known."""
     return {} if by is None else {"by": by}
 
 
 def lock_enrolments(session: Session, enrolments: ColumnElement[bool]) -> Sequence[Enrolment]:
-    """Enrolments as they are now, kept from others until the transaction ends.
+    """The current state of enrolments, locked until the transaction ends.
 
-    All locks are taken in the order enrolments by id, then participant or wave: no two wait for each other.
+    All locks are taken in the order enrolments by id, then participant or wave, so no two wait for each other.
     """
     locked = select(Enrolment).where(enrolments).order_by(Enrolment.id).with_for_update()
     return session.scalars(locked, execution_options={"populate_existing": True}).all()
 
 
 def lock_wave(session: Session, wave_id: int) -> Wave:
-    """A wave as it is now, kept from others until the transaction ends; they may go on writing its log."""
+    """The current state of a wave, locked until the transaction ends; others may still write to its log."""
     return session.get_one(Wave, wave_id, with_for_update={"key_share": True}, populate_existing=True)
 
 

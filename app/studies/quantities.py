@@ -34,7 +34,7 @@ def _time(raw: Any) -> timedelta:
 
 
 def time_text(time: timedelta) -> str:
-    """A time as a design writes it, in the largest unit of which it is a whole number."""
+    """A time as a design writes it, in the largest unit that gives a whole number."""
     seconds = time.total_seconds()
     for unit, size in _SHORTEST.items():
         if seconds % size == 0:
@@ -66,7 +66,7 @@ def _money(raw: Any) -> Decimal:
 
 
 def places_of(currency: str) -> int:
-    """How many decimals an amount of a currency has that is typed."""
+    """The number of decimals in a typed amount of a currency."""
     return 0 if currency in _WHOLE else 2
 
 

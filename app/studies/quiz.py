@@ -1,6 +1,6 @@
-"""The quiz: what is asked at an attempt, in which order the options are, and whether all answers are right. Pure.
+"""The quiz: the questions of an attempt, the order of their options, and whether all answers are right. Pure.
 
-What was right before is not asked again. Options are shuffled by a seed, anew at each attempt.
+Questions that were answered right are not asked again. Options are shuffled by a seed, in a new order at each attempt.
 """
 
 import random
@@ -16,7 +16,7 @@ Attempts = Sequence[Mapping[str, Any]]  # each {"at", "answers": one for each qu
 
 
 class AskedQuestion(NamedTuple):
-    """A question as a page shows it. `right`: the answer, once it was given; `wrong`: what was answered before."""
+    """A question as a page shows it. `right`: the right answer, once given; `wrong`: the previous wrong answer."""
 
     number: int  # from 0
     name: str  # of its field
@@ -27,7 +27,7 @@ class AskedQuestion(NamedTuple):
 
 
 class QuizState(NamedTuple):
-    """A quiz at the attempt that is due. `attempt` counts from 0."""
+    """A quiz at the current attempt. `attempt` counts from 0."""
 
     questions: Sequence[AskedQuestion]
     attempt: int
@@ -45,7 +45,7 @@ class QuizState(NamedTuple):
 
 
 def quiz_state(design: StudyDesign, quiz: Quiz, condition: Condition, attempts: Attempts, seed: object) -> QuizState:
-    """What is asked now. `attempts` are those before."""
+    """The current state of the quiz. `attempts` are the previous ones."""
     asked = []
     for number, question in enumerate(quiz.questions):
         given = [attempt["answers"][number] for attempt in attempts]
@@ -65,7 +65,7 @@ def quiz_state(design: StudyDesign, quiz: Quiz, condition: Condition, attempts: 
 
 
 def read_answers(state: QuizState, form: Mapping[str, str]) -> list[str]:
-    """The answers of a form, one for each question. Raises Invalid for a question that is left open."""
+    """The answers in a form, one for each question. Raises Invalid for an unanswered question."""
     answers = []
     for question in state.questions:
         sent = form.get(question.name, "")
@@ -81,7 +81,7 @@ def read_answers(state: QuizState, form: Mapping[str, str]) -> list[str]:
 def are_right(
     design: StudyDesign, quiz: Quiz, condition: Condition, attempts: Attempts, answers: Sequence[str]
 ) -> bool:
-    """Whether all answers of an attempt are right. `attempts` are those before."""
+    """Whether all answers of an attempt are right. `attempts` are the previous ones."""
     given = [*(attempt["answers"] for attempt in attempts), answers]
     return all(
         _right_at(design, question, condition, [each[number] for each in given]) is not None
@@ -92,7 +92,7 @@ def are_right(
 def right_values(
     design: StudyDesign, quiz: Quiz, condition: Condition, attempts: Attempts, state: QuizState
 ) -> dict[str, str]:
-    """What a form sends that answers everything right, by the name of the field, for programs that try a study out."""
+    """The form values that answer everything right, by field name, for programs that try out a study."""
     return {
         asked.name: str(asked.options.index(str(_right_of(design, _asked_at(question, len(attempts)), condition))))
         for asked, question in zip(state.questions, quiz.questions, strict=True)
@@ -109,7 +109,7 @@ def _right_at(design: StudyDesign, question: QuizQuestion, condition: Condition,
 
 
 def _asked_at(question: QuizQuestion, attempt: int) -> AskedOnce:
-    """How a question is asked at an attempt: as it was, or as its next wording."""
+    """The wording of a question at an attempt: the original, or the next alternative."""
     wordings = [question, *question.again]
     return wordings[min(attempt, len(wordings) - 1)]
 

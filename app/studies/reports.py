@@ -1,9 +1,9 @@
-"""What people report to the experimenter, and what was done about it. Nothing here commits.
+"""People's reports to the experimenter, and how they were handled. Nothing here commits.
 
-A report is an event in the log of its wave; each step that an experimenter takes with it is one as well, of no person:
-that it is assigned, answered, closed or new again, or a note on it. Undoing a step adds one that says what was before,
-so the log keeps who did what. A report that comes after the wave was frozen is shown; it is in the export of what came
-since. Steps are in no export.
+A report is an event in the log of its wave; so is each step that an experimenter takes with it, which belongs to no
+person: it is assigned, answered, closed or new again, or gets a note. Undoing a step adds one that restores the
+previous state, so the log keeps who did what. A report that arrives after the wave was frozen is shown; it is in the
+export of what came since. Steps are in no export.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,16 +34,16 @@ _LARGEST = 2**31 - 1  # of an event's number
 
 
 def read_reason(text: str) -> str:
-    """What went wrong, as it was sent. Raises Invalid for none of the reasons."""
+    """The submitted reason of a report. Raises Invalid if it is not one of the reasons."""
     if text not in REASONS:
         raise Invalid("reason", expected=Phrase("one of the answers"), got=Phrase("none"))
     return text
 
 
 def keep_report(session: Session, progress: StudyProgress, reason: str, text: str, match_id: str | None = None) -> None:
-    """Keep what went wrong, in a person's words if there are any, and the match that it is about, if it is one.
+    """Store what went wrong, the person's words, if any, and the match that it is about, if any.
 
-    The same report sent twice is kept once.
+    The same report sent twice is stored once.
     """
     body: dict[str, Any] = {"reported": reason, "text": text, "step": progress.step.key}
     if match_id is not None:
@@ -57,7 +57,9 @@ def keep_report(session: Session, progress: StudyProgress, reason: str, text: st
 
 
 def _same(last: Mapping[str, Any] | None, body: Mapping[str, Any]) -> bool:
-    """Whether a report says what the last one did; whoever left with that is at another step since."""
+    """Whether a report repeats the last one; the step is ignored, because a person who left with it is at another
+    step.
+    """
     return last is not None and all(last.get(name) == body[name] for name in ("reported", "text"))
 
 
@@ -68,8 +70,9 @@ def has_reported(session: Session, progress: StudyProgress) -> bool:
 
 
 def check_seen(session: Session, report_id: int, seen: int | None, by: str) -> None:
-    """Raises Conflict where a colleague has changed a report since `by` looked at it: `seen` is the number of the step
-    that had said its state then, None where it was as it came. Raises NotFound as well.
+    """Raises Conflict if a colleague has changed a report since `by` looked at it. Raises NotFound as well.
+
+    `seen` is the number of the step that had last set its state then, None if there was none.
     """
     last = _last_mark(session, _locked_report(session, report_id))
     if last is None or last.id == seen or last.body["by"] == by:
@@ -86,18 +89,18 @@ def check_seen(session: Session, report_id: int, seen: int | None, by: str) -> N
 
 
 def assigned_to(session: Session, report_id: int) -> str | None:
-    """The name of who takes care of a report. Raises NotFound."""
+    """The name of the experimenter who handles a report. Raises NotFound."""
     return _assigned_to(session, find_event(session, report_id))
 
 
 def assign_report(session: Session, report_id: int, to: str, by: str) -> None:
-    """Say that an experimenter takes care of a report: `to` is the name of an account. Raises NotFound."""
+    """Assign a report to an experimenter: `to` is the name of an account. Raises NotFound."""
     find_user(session, to)
     _mark(session, report_id, ASSIGNED, by, to=to)
 
 
 def answer_report(session: Session, report_id: int, way: str, text: str, by: str) -> None:
-    """Say that its person was answered: in which of WAYS, and what was said. Raises NotFound and Invalid."""
+    """Record that the person of a report was answered: in which of WAYS, and the text. Raises NotFound and Invalid."""
     if way not in WAYS:
         raise Invalid("way", expected=either(WAYS), got=way)
     event = _locked_report(session, report_id)
@@ -106,26 +109,26 @@ def answer_report(session: Session, report_id: int, way: str, text: str, by: str
 
 
 def close_report(session: Session, report_id: int, by: str) -> None:
-    """Say that nothing is left to do about a report. Raises NotFound."""
+    """Mark a report as closed: nothing is left to do. Raises NotFound."""
     _mark(session, report_id, CLOSED, by, to=_assigned_to(session, _locked_report(session, report_id)))
 
 
 def reopen_report(session: Session, report_id: int, by: str) -> None:
-    """Say that a report is new again, and assigned to nobody. Raises NotFound."""
+    """Mark a report as new again, and assigned to nobody. Raises NotFound."""
     _mark(session, report_id, NEW, by, to=None)
 
 
 def note_on_report(session: Session, report_id: int, text: str, by: str) -> None:
-    """Keep a note on a report. Raises NotFound and Invalid."""
+    """Add a note to a report. Raises NotFound and Invalid."""
     event = find_event(session, report_id)
     note_in_wave(session, event.wave_id, NOTE, {"report": report_id, "by": by, "text": _words(text)})
 
 
 def undo_step(session: Session, report_id: int, by: str, step: int | None = None) -> None:
-    """Put a report into the state that it was in before its last step, which notes are not.
+    """Return a report to its state before its last step; notes do not count as steps.
 
-    `step` is the one that is to be undone, None the last one. Raises NotFound, and Conflict where another one was taken
-    since, or none is left.
+    `step` is the step to undo, None for the last one. Raises NotFound, and Conflict if another step was taken since, or
+    none is left.
     """
     event = _locked_report(session, report_id)
     standing = standing_steps(steps_of(session, event))
@@ -142,14 +145,14 @@ def undo_step(session: Session, report_id: int, by: str, step: int | None = None
 
 
 def assign_all(session: Session, report_id: int, to: str, by: str) -> None:
-    """Assign all new reports of the person who sent this one, in its wave. Raises NotFound."""
+    """Assign all new reports of this report's sender in its wave. Raises NotFound."""
     event = _locked_report(session, report_id)
     for each in new_in(session, event.wave_id, event.enrolment_id):
         assign_report(session, each, to, by)
 
 
 def steps_of(session: Session, report: StudyEvent) -> Sequence[StudyEvent]:
-    """What experimenters did with a report, the first step first."""
+    """The experimenters' steps with a report, the first one first."""
     return _steps(session, StudyEvent.wave_id == report.wave_id, report.id == _REPORT)
 
 
@@ -167,7 +170,7 @@ def _steps(session: Session, *which: ColumnElement[bool]) -> Sequence[StudyEvent
 
 
 def standing_steps(steps: Sequence[StudyEvent]) -> list[StudyEvent]:
-    """Those of all steps of a report that lead from state to state and are not undone."""
+    """The steps of a report that change its state and are not undone."""
     found: list[StudyEvent] = []
     for each in steps:
         if "undoes" in each.body:
@@ -178,7 +181,7 @@ def standing_steps(steps: Sequence[StudyEvent]) -> list[StudyEvent]:
 
 
 def _mark(session: Session, report_id: int, state: str, by: str, **said: Any) -> None:
-    """Keep that a report is in a state, unless it is in it already with the same said of it."""
+    """Record a report's state, unless it is already in that state with the same details."""
     event = _locked_report(session, report_id)
     last = _last_mark(session, event)
     now = (NEW, None) if last is None else (_STATES[last.kind], last.body.get("to"))
@@ -206,7 +209,7 @@ def _words(text: str) -> str:
 
 
 def _locked_report(session: Session, report_id: int) -> StudyEvent:
-    """A report whose steps nobody else takes until the transaction ends, so that no step is undone twice."""
+    """A report, locked against steps by others until the transaction ends, so that no step is undone twice."""
     event = find_event(session, report_id)
     lock_wave(session, event.wave_id)
     return event

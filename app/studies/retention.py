@@ -1,4 +1,4 @@
-"""Data that is deleted automatically on its day. Upkeep does it once an hour; nothing here commits."""
+"""Deletes data automatically on its due day. Upkeep runs it once an hour; nothing here commits."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -18,7 +18,7 @@ EVERY = timedelta(hours=1)
 
 
 def remove_what_is_due(session: Session, today: date | None = None) -> int:
-    """Work out when recruiters' ids go where that is open, and remove those whose day has passed. How many went."""
+    """Set the missing removal days of recruiters' ids, and remove ids whose day has passed; the number removed."""
     set_days(session)
     day = today or datetime.now(UTC).date()
     passed = select(RecruitmentIdentity.participant_id).where(RecruitmentIdentity.remove_on < day)
@@ -26,7 +26,7 @@ def remove_what_is_due(session: Session, today: date | None = None) -> int:
 
 
 def set_days(session: Session) -> None:
-    """Set the day on which each recruiter's id goes that has none, as far as it is known."""
+    """Set the removal day of each recruiter's id that has none, if it is known."""
     undated = session.scalars(select(RecruitmentIdentity).where(RecruitmentIdentity.remove_on.is_(None))).all()
     for identity in undated:
         identity.remove_on = latest_day(session, identity.participant_id, _day_of_ids)
@@ -34,8 +34,10 @@ def set_days(session: Session) -> None:
 
 
 def unlinked_people(session: Session, today: date | None = None) -> list[int]:
-    """The participants whose keyed hash goes: the last day of each of their enrolments has passed, and each wave is
-    closed, as nothing else keeps a person from coming in again.
+    """The participants whose keyed hash must be removed.
+
+    The last day of each of their enrolments has passed, and each wave is closed, because nothing else prevents a person
+    from entering again.
     """
     day = today or datetime.now(UTC).date()
     rows = session.execute(
@@ -54,7 +56,7 @@ def unlinked_people(session: Session, today: date | None = None) -> list[int]:
 
 
 def linked_until(session: Session, participant_id: int) -> date | None:
-    """The last day on which a person's keyed hash is kept; None while it is not known, or where there is none."""
+    """The last day on which a person's keyed hash is kept; None if it is not known yet, or if there is no enrolment."""
     return latest_day(session, participant_id, lambda privacy, *at: last_linked_day(privacy.link_deleted, *at))
 
 
@@ -86,7 +88,7 @@ def latest_day(
 
 
 def _paid_and_erased(session: Session) -> Sequence[int]:
-    """People whose data were deleted, of whom an id is left, and who have been paid since."""
+    """People whose data were deleted, who still have an id stored, and who have been paid since."""
     named = select(RecruitmentIdentity.participant_id).union(
         select(Enrolment.participant_id)
         .join(Submission, Submission.enrolment_id == Enrolment.id)
@@ -97,8 +99,9 @@ def _paid_and_erased(session: Session) -> Sequence[int]:
 
 
 def empty_late_prompts(session: Session) -> int:
-    """Empty once more what models were told in matches of which something was deleted lately: one that was asked
-    before may have answered since. How many calls that were.
+    """Empty the prompts of models again in matches with recent deletions; the number of calls emptied.
+
+    A model that was called before the deletion may have answered since.
     """
     lately = datetime.now(UTC) - 2 * EVERY
     matches = session.scalars(select(MatchRow.id).where(MatchRow.erased_at >= lately)).all()

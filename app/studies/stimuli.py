@@ -1,8 +1,8 @@
-"""What a person plays on: the piece of material of each match, the seat, and which seat begins. Pure.
+"""The stimuli of a person: the piece of material of each match, the seat, and which seat begins. Pure.
 
-Persons of an arm are numbered, in each stratum, by their slots: whoever takes a slot over from a drop-out plays the
-same. From one number to the next the pieces move on by one condition, so that after as many persons as there are
-pieces each condition was played on each piece. Sides and starts are mirrored in all four ways from person to person.
+Persons of an arm are numbered, in each stratum, by their slots: a person who takes over a drop-out's slot plays the
+same. From one number to the next the pieces shift by one condition, so that after as many persons as there are pieces
+each condition was played on each piece. Sides and starts are mirrored in all four ways from person to person.
 """
 
 import random
@@ -19,9 +19,9 @@ _COMBINATIONS = ((0, 0), (1, 1), (0, 1), (1, 0))  # seat, and which seat begins
 
 
 class PlanPlace(NamedTuple):
-    """Whose plan it is: the place of the arm among the design's, the stratum, and the number of the person in both.
+    """The position of a plan: the index of the arm in the design, the stratum, and the person's number in both.
 
-    `seed` is of the wave.
+    `seed` is the seed of the wave.
     """
 
     arm: int
@@ -31,7 +31,7 @@ class PlanPlace(NamedTuple):
 
 
 class PlannedMatch(NamedTuple):
-    """A match that counts: `piece` is a place in the version's material, `first` None where the game decides it."""
+    """A match that counts: `piece` is an index into the version's material, `first` is None if the game decides it."""
 
     block: int
     condition: Condition
@@ -41,7 +41,9 @@ class PlannedMatch(NamedTuple):
 
 
 def plan_of(design: StudyDesign, pieces: Sequence[int], place: PlanPlace) -> dict[str, Any]:
-    """The plan of a person, as an enrolment keeps it. `pieces` are the places of pieces that differ from each other."""
+    """The plan of a person, as stored in an enrolment. `pieces` are the indices of pieces that differ from each
+    other.
+    """
     every = arms(design)
     group, among = _group(design, every, place.arm)
     arm = shuffled(every[place.arm], design, _rng(place, group, "order", place.number))
@@ -67,9 +69,9 @@ def _rng(place: PlanPlace, *parts: object) -> random.Random:
 
 
 def _group(design: StudyDesign, every: Sequence[PlannedArm], at: int) -> tuple[str, int]:
-    """The group of persons whose draws an arm shares, and the arm's place in its group.
+    """The group of persons whose draws an arm shares, and the arm's index in its group.
 
-    Groups that are yoked to one draw as that one does: what its persons played is played again, in the same order.
+    Groups that are yoked to another one draw like it: what its persons played is played again, in the same order.
     """
     factors = between(design)
     groups: dict[str, list[int]] = {}
@@ -86,7 +88,7 @@ def _group(design: StudyDesign, every: Sequence[PlannedArm], at: int) -> tuple[s
 
 
 def _cells(design: StudyDesign, arm: PlannedArm) -> list[int]:
-    """For each match the place of its condition, the same in all orders of a group."""
+    """The index of each match's condition, the same in all orders of a group."""
     flat = [tuple(condition[factor] for factor in design.plan.within) for condition in arm.conditions]
     places = {each: at for at, each in enumerate(sorted(set(flat)))}
     seen: dict[tuple[str, ...], int] = {}
@@ -114,10 +116,10 @@ def _pieces(
 
 
 def _sides(design: StudyDesign, place: PlanPlace, group: str, among: int, count: int) -> list[tuple[int, int | None]]:
-    """For each cell the seat, and the seat that begins where that is open.
+    """The seat for each cell, and the seat that begins if the design leaves it open.
 
     Four persons share a draw that is balanced over the matches of each, and each mirrors it in another way, so that
-    together each of them has met all four combinations in each cell.
+    together they have met all four combinations in each cell.
     """
     four, mirror = divmod(place.number, len(_COMBINATIONS))
     draw = _rng(place, group, "sides", among, four)
@@ -139,13 +141,13 @@ def _sides(design: StudyDesign, place: PlanPlace, group: str, among: int, count:
 
 
 def _start_is_open(design: StudyDesign) -> bool:
-    """Whether the game has a setting for who begins which the design leaves open."""
+    """Whether the game has a setting for which seat begins, and the design leaves it open."""
     game = find_game(design.game)
     return FIRST in game.fields and FIRST not in design.conditions and FIRST not in design.same_for_all.game
 
 
 def distinct(keys: Iterable[Any]) -> list[int]:
-    """The places of those that differ from all before them."""
+    """The indices of the keys that differ from all earlier ones."""
     found: dict[Any, int] = {}
     for at, key in enumerate(keys):
         found.setdefault(key, at)

@@ -1,7 +1,7 @@
 """The versions of studies in the database. Nothing here commits.
 
-A version never changes: another design under the same name is another version. Its models are pinned by the rows of
-the registry, so that what is done to names and labels later does not change who played.
+A version never changes: another design under the same name is another version. Its models are pinned by their rows in
+the registry, so later changes to names and labels do not change who played.
 """
 
 import json
@@ -28,10 +28,10 @@ BY_TIME_IF_INACTIVE = 2  # the format from which on an ending `inactive` pays by
 
 
 def load(session: Session, loaded: LoadedDesign) -> tuple[StudyVersion, bool]:
-    """Store a design as the newest version of its study, and say whether it is new.
+    """Store a design as the newest version of its study, and return whether it is new.
 
-    The same file again is the same version, unless its names now stand for other models. Raises Invalid for a model
-    that people cannot be given.
+    Loading the same file again gives the same version, unless its names now stand for other models. Raises Invalid for
+    a model that cannot play with people.
     """
     design = loaded.design
     study = session.scalar(select(Study).where(Study.name == design.study))
@@ -69,7 +69,7 @@ def _has_its_models(session: Session, version: StudyVersion, design: StudyDesign
 
 
 def written_design(version: StudyVersion) -> dict[str, Any]:
-    """What the author of a version wrote, in the author's order."""
+    """The design as its author wrote it, in the author's order."""
     written: dict[str, Any] = json.loads(version.design["design"])
     return written
 
@@ -80,13 +80,13 @@ def design_of(version: StudyVersion) -> StudyDesign:
 
 
 def design_of_wave(session: Session, wave: Wave) -> StudyDesign:
-    """The design that the people of a wave go by."""
+    """The design that applies to a wave's people."""
     return design_of(session.get_one(StudyVersion, wave.study_version_id))
 
 
 @lru_cache(maxsize=64)
 def _parsed(_version_id: int, text: str, written_in: int) -> StudyDesign:
-    """A version means what it did when it was written, whatever the preset of its endings has become since."""
+    """The design with its meaning at the time of writing, regardless of later changes to the preset of endings."""
     design = StudyDesign.model_validate_json(text)
     if written_in >= BY_TIME_IF_INACTIVE or "base" in design.endings.get(INACTIVE, EndingChange()).model_fields_set:
         return design
@@ -95,7 +95,7 @@ def _parsed(_version_id: int, text: str, written_in: int) -> StudyDesign:
 
 
 def pinned_models(session: Session, design: StudyDesign) -> dict[str, int]:
-    """The rows of the registry by the names that a design has for them. Raises Invalid for one that is not there."""
+    """The registry rows of a design's models, by their names in it. Raises Invalid for one that does not exist."""
     names: dict[str, tuple[str, ...]] = {str(level): ("conditions", MODEL) for level in design.levels(MODEL).values()}
     if design.plan.practice is not None:
         names.setdefault(design.plan.practice.against, ("plan", "practice", "against"))

@@ -1,6 +1,6 @@
-"""What a recruiter says of people's visits, from the table that it lets researchers download. Nothing here commits.
+"""The recruiter's data about people's visits, from the table that researchers can download. Nothing here commits.
 
-No redirect reports a visit that was returned or timed out: it is learned from there.
+No redirect reports a returned or timed-out visit: only the table shows it.
 """
 
 from collections import Counter
@@ -39,7 +39,7 @@ from app.studies.withdrawal import stop
 
 
 class _Columns(NamedTuple):
-    """What a table calls the visit and its status; and the person and the code given, whose columns may be missing."""
+    """A table's columns for the visit and its status; and for the person and the code given, which may be missing."""
 
     visit: str
     status: str
@@ -62,7 +62,7 @@ _MOST_BYTES = 1 << 25
 
 
 class VisitStatus(NamedTuple):
-    """A visit by the recruiter's id, its status, and if the table says so whose it is and with which code."""
+    """A visit by the recruiter's id, its status, and, if the table has them, its person and code."""
 
     external_id: str
     status: str
@@ -71,10 +71,10 @@ class VisitStatus(NamedTuple):
 
 
 class TakenStatuses(NamedTuple):
-    """The result of a table: how many visits have which status, how many changed, and how many are none of the wave's.
+    """The result of importing a table: the number of visits by status, of changed ones, and of those not in the wave.
 
-    `other_codes`: the participants who handed in another code of the wave than that of their ending. `other_people`:
-    those who came by a visit that is another person's by the table.
+    `other_codes`: the participants who submitted a code of the wave that is not the one of their ending.
+    `other_people`: those who came by a visit that belongs to another person according to the table.
     """
 
     statuses: Mapping[str, int]
@@ -85,7 +85,7 @@ class TakenStatuses(NamedTuple):
 
 
 def read_statuses(path: Path) -> Sequence[VisitStatus]:
-    """The visits in a recruiter's table, also in one that a spreadsheet saved again. Raises Invalid, with the line."""
+    """The visits in a recruiter's table, even if a spreadsheet has saved it again. Raises Invalid, with the line."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise Invalid(None, expected="a table of at most 32 MB", got=Verbatim("a larger one"), subject=path.name)
@@ -104,10 +104,11 @@ def read_statuses(path: Path) -> Sequence[VisitStatus]:
 
 
 def take_statuses(session: Session, wave: Wave, visits: Sequence[VisitStatus], *, whole: bool = False) -> TakenStatuses:
-    """Keep the statuses of visits. Who returned one or let it time out has ended, and frees the place.
+    """Store the statuses of visits. People who returned one or let it time out have ended, and free their place.
 
-    `whole` says that the recruiter's table has all visits, so that it does not know who is not in it. A visit that is
-    not known is kept for whoever of the wave has come without naming any. Raises Conflict for a wave that is frozen.
+    `whole` means that the recruiter's table has all visits, so people who are not in it are unknown to the recruiter.
+    An unknown visit is stored for the person of the wave who came without naming one. Raises Conflict for a frozen
+    wave.
     """
     check_not_frozen(wave)
     _keep_unnamed(session, wave, visits)
@@ -128,9 +129,9 @@ def take_statuses(session: Session, wave: Wave, visits: Sequence[VisitStatus], *
 
 
 def set_status(session: Session, submission: Submission, status: str) -> bool:
-    """Keep the status of a visit, and say whether it is new; see `take_statuses`.
+    """Store the status of a visit, and return whether it is new; see `take_statuses`.
 
-    Whoever came again with another visit since goes by that one.
+    If the person has come again with a later visit, that one counts.
     """
     if submission.status == status:
         return False
@@ -146,7 +147,7 @@ def set_status(session: Session, submission: Submission, status: str) -> bool:
 
 
 def _keep_unnamed(session: Session, wave: Wave, visits: Sequence[VisitStatus]) -> None:
-    """A row for the visit of each person whose link did not name one."""
+    """Add a row for the visit of each person whose link did not name one."""
     recruiter = recruiter_of(wave)
     having = select(Submission.enrolment_id).where(Submission.wave_id == wave.id)
     people = session.execute(
@@ -171,7 +172,7 @@ def _keep_unnamed(session: Session, wave: Wave, visits: Sequence[VisitStatus]) -
 def _keep_listed(
     session: Session, wave: Wave, visits: Sequence[VisitStatus], rows: Mapping[str | None, Submission], *, whole: bool
 ) -> None:
-    """Keep which visits a table names, and with which code; and that there was a table of all."""
+    """Record which visits a table names, and with which code; and, if `whole`, that there was a table of all."""
     now = datetime.now(UTC)
     endings = {plain_code(code): ending for ending, code in wave.settings.get("codes", {}).items()}
     people = _people(session, wave)
@@ -188,7 +189,7 @@ def _keep_listed(
 
 
 def _people(session: Session, wave: Wave) -> Mapping[int, str]:
-    """The ids by which the recruiter's link named people, by enrolment."""
+    """The ids of people in the recruiter's links, by enrolment."""
     rows = (
         select(Enrolment.id, RecruitmentIdentity.external_id)
         .join(RecruitmentIdentity, RecruitmentIdentity.participant_id == Enrolment.participant_id)
@@ -199,15 +200,15 @@ def _people(session: Session, wave: Wave) -> Mapping[int, str]:
 
 
 def _other_people(session: Session, wave: Wave) -> Sequence[str]:
-    """Who came by a visit that is another person's by the recruiter's table."""
+    """The participants who came by a visit that belongs to another person according to the recruiter's table."""
     of_others = select(Submission.enrolment_id).where(Submission.wave_id == wave.id, Submission.other_person)
     rows = select(Participant.code).join(Enrolment, Enrolment.participant_id == Participant.id)
     return session.scalars(rows.where(Enrolment.id.in_(of_others)).order_by(Enrolment.id)).all()
 
 
 def _handed_in(code: str, endings: Mapping[str, str]) -> str | None:
-    """The ending whose code was handed in, whatever its letters' case; or that none was, or another one. None where the
-    table does not say.
+    """The ending whose code was submitted, ignoring case; or that none was, or another one. None if the table has no
+    code.
     """
     plain = plain_code(code)
     if not plain:
@@ -216,7 +217,7 @@ def _handed_in(code: str, endings: Mapping[str, str]) -> str | None:
 
 
 def _other_codes(session: Session, wave: Wave) -> Sequence[str]:
-    """Who handed in a code that others were shown: it was passed on."""
+    """The participants who submitted a code that others were shown: it was passed on."""
     rows = session.execute(
         select(Submission.handed_in, Enrolment.ending, Participant.code)
         .join(Enrolment, Enrolment.id == Submission.enrolment_id)
@@ -244,7 +245,9 @@ def _visit(row: Mapping[str, str], columns: _Columns, place: str) -> VisitStatus
 
 
 def _plain(word: str) -> str:
-    """A heading or a status as it is compared: of one case, its words joined, whatever blanks were between them."""
+    """A heading or a status in the form used for comparison: in one case, with its words joined, whatever separated
+    them.
+    """
     return "_".join(word.casefold().replace("-", " ").replace("_", " ").split())
 
 

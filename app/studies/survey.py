@@ -1,6 +1,6 @@
-"""Surveys: which questions apply, in which order they are, and what a sent form answers. Pure.
+"""Surveys: which questions apply, their order, and the answers in a submitted form. Pure.
 
-A question's field has the question's id, a line of a matrix `id.row`. `SKIP` is sent by who prefers not to say.
+A question's field has the question's id, a row of a matrix `id.row`. `SKIP` is sent if the person prefers not to say.
 """
 
 import random
@@ -23,7 +23,7 @@ SurveyForm = Mapping[str, Sequence[str]]  # all that a browser sent, by field
 
 
 class SurveyAnswers(NamedTuple):
-    """What was answered, by the questions' ids, and what is wrong with what was not."""
+    """The valid answers by question id, and the errors of the others."""
 
     values: dict[str, Any]
     errors: dict[str, FieldError]
@@ -38,12 +38,12 @@ def ordered(options: Sequence[str], question: SurveyQuestion, seed: object) -> l
 
 
 def rule_of(question: SurveyQuestion) -> ComparisonRule | None:
-    """The rule under which a question is asked; None for one that always is."""
+    """The rule for asking a question; None if it is always asked."""
     return None if question.show_if is None else read_comparison(question.show_if)
 
 
 def applies(question: SurveyQuestion, values: Values) -> bool:
-    """Whether a question is asked of who has answered so."""
+    """Whether a question is asked, given a person's answers."""
     rule = rule_of(question)
     if rule is None:
         return True
@@ -54,10 +54,10 @@ def applies(question: SurveyQuestion, values: Values) -> bool:
 def read_survey(
     questions: Questions, form: SurveyForm, earlier: Values, returned: Sequence[str] = (), language: str = ENGLISH
 ) -> SurveyAnswers:
-    """What a form answers. `earlier` are answers of surveys before, `returned` the outside surveys that were left.
+    """The answers in a form. `earlier` are those of earlier surveys, `returned` the outside surveys that were left.
 
-    Questions that do not apply are not asked, whatever was sent for them. `language` is the design's: which mark parts
-    thousands in it.
+    Questions that do not apply are ignored, whatever was sent for them. `language` is the design's: it determines the
+    thousands separator.
     """
     values: dict[str, Any] = {}
     errors: dict[str, FieldError] = {}
@@ -72,7 +72,7 @@ def read_survey(
 
 
 def typed_numbers(questions: Questions, form: SurveyForm, values: Values) -> dict[str, str]:
-    """The numbers among `values` as they were written, by the questions' ids."""
+    """The numbers among `values` as they were typed, by question id."""
     return {
         question.id: first_value(form, question.id)
         for question in questions
@@ -109,7 +109,7 @@ _WANTED = {
 
 
 def first_value(form: SurveyForm, field: str) -> str:
-    """What was sent for a field, the first of several; empty where nothing was."""
+    """The first value sent for a field; empty if none was."""
     return next(iter(form.get(field, ())), "")
 
 
@@ -180,7 +180,7 @@ def _matrix(question: SurveyQuestion, form: SurveyForm) -> dict[str, Any] | None
 
 
 def _point(field: str, sent: str, least: int, most: int) -> int | None:
-    """A point that was chosen, or typed where the page has no script."""
+    """A point that was selected, or typed if the page has no script."""
     if not sent.strip():
         return None
     try:

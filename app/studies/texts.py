@@ -1,4 +1,4 @@
-"""What people read in a study: its texts with the facts of the design, and the goal of a condition. Pure."""
+"""The texts people read in a study, filled with the facts of the design, and the goal of a condition. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -17,7 +17,7 @@ EXAMPLE_POINTS = ((7, 5), (4, 8))
 
 
 class GoalExample(NamedTuple):
-    """How a match would score, and its exact pay, with so many points each; None where nothing was agreed on."""
+    """The score and exact pay of a match with these points for each side; None if there was no agreement."""
 
     own: int | None
     partner: int | None
@@ -26,7 +26,7 @@ class GoalExample(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """The objective of a condition. `weight` is what a point of the partner counts; None in a game without one."""
+    """The objective of a condition. `weight` is the value of a point of the partner; None in a game without one."""
 
     weight: Fraction | None
     per_point: Decimal
@@ -49,12 +49,12 @@ def goal_of(design: StudyDesign, condition: Condition) -> Goal:
 
 
 def weight_of(design: StudyDesign, condition: Condition) -> Fraction:
-    """What a point of the partner counts under a condition, exactly."""
+    """The exact value of a point of the partner under a condition."""
     return find_game(design.game).partner_weight(condition_config(design, condition)) or Fraction(0)
 
 
 def words_of(design: StudyDesign, money: Callable[[Decimal], str]) -> dict[str, str]:
-    """What takes the place of the names in braces, but for the goal. `money` writes an amount."""
+    """The words that replace the names in braces, except for the goal. `money` formats an amount."""
     return {
         "matches": str(matches_a_person(design)),
         "minutes": str(design.minutes),
@@ -65,7 +65,7 @@ def words_of(design: StudyDesign, money: Callable[[Decimal], str]) -> dict[str, 
 
 
 def first_condition(design: StudyDesign) -> Mapping[str, str]:
-    """The first level of each factor: what is shown where it is all the same."""
+    """The first level of each factor: shown where the condition makes no difference."""
     return {factor: next(iter(design.levels(factor))) for factor in design.conditions}
 
 

@@ -1,4 +1,4 @@
-"""No model of a study was trained on what people are to play on there."""
+"""Checks that no model of a study was trained on the material that people play on there."""
 
 from collections.abc import Collection, Iterator
 
@@ -20,9 +20,9 @@ _AT_ONCE = 5_000  # matches in memory
 
 
 def check_untrained(session: Session, version: StudyVersion, design: StudyDesign) -> None:
-    """Raises Invalid where a partner, or a model that it was made of, learned from a match on the study's material.
+    """Raises Invalid if a partner, or a model it was made from, learned from a match on the study's material.
 
-    Of rows that were made elsewhere nobody knows what they were played on.
+    For rows that were made elsewhere, the material is unknown.
     """
     if design.material is None or not design.material.held_out:
         return
@@ -51,7 +51,7 @@ def check_untrained(session: Session, version: StudyVersion, design: StudyDesign
 
 
 def _datasets(session: Session, model: LanguageModel) -> Iterator[int]:
-    """The datasets that a model learned from, and all that its base and what it is a copy of learned from."""
+    """The datasets that a model learned from, including those of its base and of the model it is a copy of."""
     wanted, seen = [model], {model.id}
     while wanted:
         each = wanted.pop()

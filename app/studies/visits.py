@@ -1,4 +1,4 @@
-"""What recruiters' records say of visits, and whom they take for done who is under way here. Reads only."""
+"""The recruiter's records of visits, and the people it considers done who are under way here. Reads only."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ NO_CODE, OTHER_CODE = "no code", "other code"  # handed in, in place of the code
 
 
 def last_table(session: Session, wave: Wave) -> datetime | None:
-    """When the last table of all the recruiter's visits was taken in; None: none was yet."""
+    """When the last table of all the recruiter's visits was imported; None if none was."""
     of_all = select(func.max(StudyEvent.at)).where(StudyEvent.wave_id == wave.id, StudyEvent.kind == TABLE)
     return session.scalar(of_all)
 
@@ -39,7 +39,7 @@ def statuses_of_visits(session: Session, wave: Wave) -> Mapping[int, list[str]]:
 
 
 class DoneElsewhere(NamedTuple):
-    """Somebody under way here of whose visits the recruiter calls one submitted, approved or paid."""
+    """A person under way here who has a visit that the recruiter considers submitted, approved or paid."""
 
     enrolment_id: int
     code: str  # of the participant
@@ -48,7 +48,9 @@ class DoneElsewhere(NamedTuple):
 
 
 def done_elsewhere(session: Session, wave: Wave) -> Sequence[DoneElsewhere]:
-    """All of a wave, as they enrolled. Whoever opens the link again with another visit is named all the same."""
+    """All such people in a wave, in order of enrolment. A person who opens the link again with another visit is
+    included.
+    """
     done = select(func.max(Submission.id)).where(Submission.wave_id == wave.id, Submission.status.in_(DONE))
     rows = session.execute(
         select(Enrolment.id, Participant.code, Submission.status, Submission.handed_in)

@@ -1,4 +1,4 @@
-"""What the author of a design should think about before people come. Pure."""
+"""Points that the author of a design should consider before people come. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -38,14 +38,14 @@ _UNEQUAL = Decimal("1.5")  # how many times as much one objective may pay at mos
 
 
 class Warned(NamedTuple):
-    """What to think about, and where it is."""
+    """A point to consider, and where it is."""
 
     path: KeyPath
     text: str
 
 
 def warnings(design: StudyDesign, texts: Mapping[str, str]) -> Iterator[Warned]:
-    """Everything to think about in a design without faults and in its texts, what is not filled in first."""
+    """All warnings about a design without faults and about its texts, starting with what is not filled in."""
     for each in placeholders.in_design(design, texts):
         where = f" in {each.file}" if each.file else ""
         yield Warned(each.path, f"{shown(each.words)}{where} is not your own, and no wave opens with it")
@@ -64,7 +64,7 @@ def warnings(design: StudyDesign, texts: Mapping[str, str]) -> Iterator[Warned]:
 
 
 def _columns(design: StudyDesign) -> Iterator[Warned]:
-    """Columns that exports call otherwise, because statistics programs do not take their names."""
+    """Columns that exports rename because statistics programs do not accept their names."""
     figures = tuple(dict.fromkeys((UTILITY, design.analysis.outcome)))
     renamed = {("conditions",): renamed_outcomes(design, figures), ("survey",): renamed_answers(design)}
     for path, names in renamed.items():
@@ -76,7 +76,7 @@ def _columns(design: StudyDesign) -> Iterator[Warned]:
 
 
 def _endings(design: StudyDesign) -> Iterator[Warned]:
-    """Endings that come after work and pay nothing for it; all that can come after a match, and a failed quiz."""
+    """Endings after work that pay nothing for it: all that can follow a match, and a failed quiz."""
     if not design.pay.base:
         yield Warned(("pay", "base"), "it is 0, so that nobody is paid for their time")
     for name in _AFTER_WORK:

@@ -1,6 +1,6 @@
-"""The file of a wave: who recruits, for how many people, with which codes, and what it may cost. Pure.
+"""The file of a wave: the recruiter, the number of people, the codes, and the maximum cost. Pure.
 
-Every key is written out in docs/studies.md.
+Every key is described in docs/studies.md.
 """
 
 import json
@@ -57,12 +57,12 @@ NO_CODES = ("nocode", "no-code", "none", "n/a", "na", "null")
 
 
 def plain_code(code: str) -> str:
-    """A code as people mean it, who type it by hand: in one case, in ordinary letters, without blanks."""
+    """A hand-typed code in normal form: in one case, in ordinary letters, without blanks."""
     return "".join(unicodedata.normalize("NFKC", code).split()).casefold()
 
 
 def _matching(pattern: str, what: str) -> Callable[[Any], str]:
-    """A check of a text. `what` is what was expected."""
+    """A check of a text against a pattern. `what` is the expected form."""
 
     def check(raw: Any) -> str:
         if not isinstance(raw, str) or re.fullmatch(pattern, raw) is None:
@@ -93,7 +93,7 @@ _RecruiterId = Annotated[
 
 
 def _return_address(raw: str) -> str:
-    """An address that a page may lead to. The person's id may be in its path and its parameters."""
+    """An address that a page may link to. Its path and its parameters may contain the person's id."""
     expected = "an address such as https://uni.example.edu/credit?code={id}, with no other braces"
     try:
         parts = urlsplit(raw)
@@ -116,7 +116,7 @@ def _return_address(raw: str) -> str:
 
 
 class RecruiterTerms(Part):
-    """What is the same for all recruiters: their share on top of what people are paid, and the least hourly pay."""
+    """The terms of all recruiters: their share on top of what people are paid, and the minimum hourly pay."""
 
     fee: Annotated[Rate, Field(le=5)] = Decimal(0)
     minimum_per_hour: Money | None = None
@@ -125,7 +125,7 @@ class RecruiterTerms(Part):
 class ProlificTerms(RecruiterTerms):
     """A study at Prolific, by its id there.
 
-    `signed`: Prolific signs the links of its people, for the `audience` where one is named, and nobody else is let in.
+    `signed`: Prolific signs its people's links, for the `audience` if one is given, and nobody else is let in.
     """
 
     study_id: _RecruiterId
@@ -153,9 +153,9 @@ class ConnectTerms(RecruiterTerms):
 
 
 class LinkTerms(RecruiterTerms):
-    """A link that people are sent. Without `id_parameter` it is the same for all, and a browser is a person.
+    """A link that is sent to people. Without `id_parameter` it is the same for all, and each browser is a person.
 
-    `return_to` is an address that the last page leads to, with `{id}` in place of the person's id.
+    `return_to` is an address that the last page links to, with `{id}` for the person's id.
     """
 
     id_parameter: _Parameter | None = None
@@ -169,7 +169,7 @@ class LinkTerms(RecruiterTerms):
 
 
 class Provider(Part):
-    """Who recruits: one of them."""
+    """The recruiter: exactly one of these."""
 
     prolific: ProlificTerms | None = None
     connect: ConnectTerms | None = None
@@ -188,22 +188,22 @@ class Provider(Part):
 
     @property
     def name(self) -> Recruiter:
-        """Which of them it is."""
+        """The name of the recruiter."""
         return next(name for name in (*RECRUITERS, GONE) if name in self.model_fields_set)
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is a recruiter that sends nobody any more."""
+        """Whether the recruiter no longer sends anyone."""
         return GONE in self.model_fields_set
 
     @property
     def is_signed(self) -> bool:
-        """Whether the recruiter signs the links of its people, and nobody comes in by another one."""
+        """Whether the recruiter signs its people's links, and other links let nobody in."""
         return self.prolific is not None and self.prolific.signed
 
     @property
     def has_ids(self) -> bool:
-        """Whether people are told apart by an id in their link; otherwise a browser is a person."""
+        """Whether people are distinguished by an id in their link; otherwise each browser is a person."""
         return self.link is None or self.link.id_parameter is not None
 
     @property
@@ -215,7 +215,7 @@ class Provider(Part):
 
     @property
     def terms(self) -> RecruiterTerms:
-        """On which terms."""
+        """The recruiter's terms."""
         found: RecruiterTerms = getattr(self, self.name)
         return found
 
@@ -233,7 +233,7 @@ def _closing_time(raw: str) -> str:
 
 
 class WaveStart(Part):
-    """A start with a few people: after the `first` of them nobody comes in before somebody has had a look."""
+    """A start with a few people: after the `first` ones, nobody enters until an experimenter has checked."""
 
     first: int = Field(ge=1)
     then: Literal["pause"]
@@ -275,7 +275,7 @@ class WaveFile(Part):
 
     @property
     def closes_at(self) -> datetime | None:
-        """When the wave closes by itself; None: it does not."""
+        """When the wave closes automatically; None if it does not."""
         return None if self.closes is None else datetime.strptime(self.closes, _TIME_FORM).replace(tzinfo=UTC)
 
     @property
@@ -285,7 +285,7 @@ class WaveFile(Part):
 
 
 def stored_wave_file(settings: Mapping[str, Any]) -> WaveFile:
-    """The file of a wave that was opened, which may name a recruiter that is no more."""
+    """The file of an opened wave, which may name a recruiter that no longer exists."""
     return WaveFile.model_validate_json(json.dumps(settings), context={_STORED: True})
 
 
@@ -316,7 +316,7 @@ def person_path(study: str, wave: WaveFile, person: str | None) -> str:
 
 
 def return_address(file: WaveFile, person: str | None) -> str | None:
-    """Where a link of one's own leads back to, for a person of that id; None where it does not, or the id is gone."""
+    """The return address of a wave's own link, for a person with that id; None if it has none, or the id is gone."""
     address = None if file.provider.link is None else file.provider.link.return_to
     if address is None or _ID not in address:
         return address
@@ -329,7 +329,7 @@ def most_with_fee(design: StudyDesign, wave: WaveFile) -> Decimal:
 
 
 def wave_warnings(design: StudyDesign, wave: WaveFile) -> Iterator[Warned]:
-    """What to think about before a wave is opened."""
+    """Points to consider before a wave is opened."""
     cost = study_cost(design, wave.places, wave.fee)
     if wave.most_spent < cost.most:
         yield Warned(
@@ -347,7 +347,7 @@ def wave_warnings(design: StudyDesign, wave: WaveFile) -> Iterator[Warned]:
 
 
 def _without_code(design: StudyDesign, wave: WaveFile) -> Iterator[Warned]:
-    """The endings that people may come to and that have no code, those first that the recruiter would have to pay."""
+    """The possible endings without a code, those first whose base the recruiter would have to pay."""
     names: list[EndingName] = [TECHNICAL, WITHDRAWN, DECLINED, INACTIVE, FULL, CLOSED]
     if design.quiz is not None:
         names.append(QUIZ_FAILED)

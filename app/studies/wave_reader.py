@@ -24,6 +24,6 @@ class LoadedWave(NamedTuple):
 
 
 def load_wave(path: Path) -> LoadedWave:
-    """Read the file of a wave. Raises Invalid, with file, line and key, for the first thing that is wrong."""
+    """Read the file of a wave. Raises Invalid, with file, line and key, for the first error."""
     document = read_yaml(path)
     return LoadedWave(read_part(WaveFile, document), document)

@@ -1,4 +1,4 @@
-"""What is changed of an open wave: its places, its spend cap, and when it closes. Nothing here commits."""
+"""Changes to an open wave: its places, its spend cap, and its closing time. Nothing here commits."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -25,9 +25,10 @@ TERMS = (PLACES, CAP, CLOSES)
 
 
 def change_terms(session: Session, wave: Wave, terms: Mapping[str, Any], by: str | None = None) -> None:
-    """Change some of TERMS, written as in the file of a wave; `closes` may be None. The log keeps what, and who did it.
+    """Change some of TERMS, written as in a wave's file; `closes` may be None. The changes are logged, with their
+    author.
 
-    Raises Invalid for what cannot be or is below what is taken, and Conflict for a wave that is closed.
+    Raises Invalid for invalid terms and for less than is already taken, and Conflict for a closed wave.
     """
     wave = lock_wave(session, wave.id)
     check_not_frozen(wave)
@@ -57,7 +58,7 @@ def due_to_close(session: Session) -> Sequence[int]:
 
 
 def close_at_its_time(session: Session, wave_id: int) -> str | None:
-    """Close a wave whose time has come. Its name; None where somebody has closed it or put it off meanwhile."""
+    """Close a wave whose time has come; its name, or None if it was closed or postponed meanwhile."""
     wave = lock_wave(session, wave_id)
     if wave.status == CLOSED or not _is_due(wave):
         return None

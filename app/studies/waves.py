@@ -1,7 +1,7 @@
 """Waves in the database: opened, paused, closed and frozen. Nothing here commits.
 
-Enrolment in a paused wave is closed for now, in a closed one for good. Whoever is in a wave goes on to the end and
-is paid. A frozen wave never changes.
+Enrolment in a paused wave is closed temporarily, in a closed one permanently. People in a wave continue to the end and
+are paid. A frozen wave never changes.
 """
 
 from collections.abc import Sequence
@@ -27,9 +27,9 @@ _MOST_LISTED = 5
 
 
 def open_wave(session: Session, file: WaveFile, *, rehearsal: bool = False, trial: bool = False) -> Wave:
-    """Open a wave, for people, for bots (`rehearsal`), or to try out an example (`trial`), whose blanks may be left.
+    """Open a wave, for people, for bots (`rehearsal`), or as a trial of an example (`trial`), whose blanks may remain.
 
-    Raises Invalid for what cannot be, NotFound and Conflict.
+    Raises Invalid for an invalid file, NotFound and Conflict.
     """
     version = _version(session, file)
     design = store.design_of(version)
@@ -63,7 +63,7 @@ def open_wave(session: Session, file: WaveFile, *, rehearsal: bool = False, tria
 
 
 def settings_of(wave: Wave) -> WaveFile:
-    """What the file of a wave says."""
+    """The settings in a wave's file."""
     return stored_wave_file(wave.settings)
 
 
@@ -84,17 +84,17 @@ def find_wave(session: Session, reference: str) -> Wave:
 
 
 def pause(session: Session, wave: Wave, by: str | None = None) -> None:
-    """Let nobody new in for now. Raises Conflict."""
+    """Stop letting new people in for now. Raises Conflict."""
     _change(session, wave, PAUSED, (OPEN,), "paused", by)
 
 
 def reopen(session: Session, wave: Wave, by: str | None = None) -> None:
-    """Let people in again, into a paused wave. Raises Conflict."""
+    """Let people into a paused wave again. Raises Conflict."""
     _change(session, wave, OPEN, (PAUSED,), "reopened", by)
 
 
 def close(session: Session, wave: Wave, by: str | None = None) -> None:
-    """Close enrolment; who is in goes on, and is paid. Raises Conflict."""
+    """Close enrolment; people in the wave continue, and are paid. Raises Conflict."""
     _change(session, wave, CLOSED, (OPEN, PAUSED), "closed", by)
     wave.closed_at = datetime.now(UTC)
     design = store.design_of_wave(session, wave)
@@ -111,8 +111,9 @@ def close(session: Session, wave: Wave, by: str | None = None) -> None:
 
 
 def freeze(session: Session, wave: Wave, by: str | None = None) -> None:
-    """Keep a closed wave as it is, for ever; who had only arrived ends as turned away. Raises Conflict while people are
-    under way.
+    """Freeze a closed wave permanently; people who had only arrived end as turned away.
+
+    Raises Conflict while people are under way.
     """
     arrived = lock_enrolments(
         session, and_(Enrolment.wave_id == wave.id, Enrolment.ending.is_(None), Enrolment.agreed_at.is_(None))
@@ -136,19 +137,19 @@ def freeze(session: Session, wave: Wave, by: str | None = None) -> None:
 
 
 def check_closing_time(file: WaveFile) -> None:
-    """Raises Invalid for a time to close that has passed."""
+    """Raises Invalid if the closing time has passed."""
     if file.closes_at is not None and file.closes_at <= datetime.now(UTC):
         raise Invalid("closes", expected=Phrase("a time that is still to come, in UTC"), got=str(file.closes))
 
 
 def check_not_frozen(wave: Wave) -> None:
-    """Raises Conflict for a wave that never changes any more."""
+    """Raises Conflict if a wave is frozen."""
     if wave.frozen_at is not None:
         raise _wave_conflict(wave, Phrase("a wave that is not frozen"), Phrase("one that is"))
 
 
 def note(session: Session, wave: Wave, kind: str, by: str | None = None) -> None:
-    """Keep in the log of a wave what was done with it, and who did it."""
+    """Log an action on a wave, and who took it."""
     note_in_wave(session, wave.id, kind, by_whom(by))
 
 
@@ -182,7 +183,7 @@ def _wave_of(session: Session, study_id: int, name: str) -> Wave | None:
 
 
 def _check_filled_in(version: StudyVersion, design: StudyDesign, file: WaveFile) -> None:
-    """Raises Invalid where a study or its wave still has what an example has in place of one's own words."""
+    """Raises Invalid if a study or its wave still has an example's blanks."""
     found = [*placeholders.in_design(design, version.design["texts"])]
     if found:
         raise Invalid(
@@ -196,13 +197,15 @@ def _check_filled_in(version: StudyVersion, design: StudyDesign, file: WaveFile)
 
 
 def _first_placeholders(found: Sequence[placeholders.Placeholder]) -> Verbatim:
-    """The first of them, in one line."""
+    """The first blanks, in one line."""
     more = ", …" if len(found) > _MOST_LISTED else ""
     return Verbatim(", ".join(map(str, found[:_MOST_LISTED])) + more)
 
 
 def _check_known(session: Session, reference: str) -> None:
-    """Raises Invalid for a study or wave that is not there: a wrong name would let in who is not to come."""
+    """Raises Invalid for a study or wave that does not exist: a wrong name would let in people who should be kept
+    out.
+    """
     name, mark, _ = reference.partition(":")
     known = session.scalar(select(Study.id).where(Study.name == name)) is not None
     if mark and known:

@@ -1,7 +1,7 @@
-"""How people go back on taking part, or are removed: stop now, delete my data. Nothing here commits.
+"""Withdrawal and removal of people: stop now, delete my data. Nothing here commits.
 
-Both can be asked for again, which changes nothing. The files of datasets that become unusable are deleted
-by `forget.delete_unusable_files` after the transaction, or by upkeep.
+Both can be requested again, which changes nothing. The files of datasets that become unusable are deleted by
+`forget.delete_unusable_files` after the transaction, or by upkeep.
 """
 
 from datetime import UTC, date, datetime
@@ -23,7 +23,7 @@ from app.studies.retention import latest_day
 
 
 def stop(session: Session, progress: StudyProgress, ending: EndingName = WITHDRAWN, **facts: Any) -> list[str]:
-    """End a person's enrolment and the matches that are under way in it, and write what is owed.
+    """End a person's enrolment and its matches in progress, and record what is owed.
 
     Returns the ids of the matches that were ended.
     """
@@ -39,8 +39,9 @@ def stop(session: Session, progress: StudyProgress, ending: EndingName = WITHDRA
 
 
 def leave(session: Session, progress: StudyProgress, ending: EndingName = WITHDRAWN) -> list[str]:
-    """Stop for a person who leaves or is gone. Whoever is at the debrief has done all there was, and has completed it;
-    whoever leaves before the consent has declined.
+    """End the enrolment of a person who leaves or is gone.
+
+    A person at the debrief has completed the study; one who leaves before the consent has declined.
 
     Returns the ids of the matches that were ended.
     """
@@ -52,9 +53,9 @@ def leave(session: Session, progress: StudyProgress, ending: EndingName = WITHDR
 
 
 def remove(session: Session, progress: StudyProgress, reason: str, by: str | None = None) -> None:
-    """Stop for an experimenter who removes somebody; what was earned is owed all the same.
+    """End the enrolment of a person whom an experimenter removes; what was earned is still owed.
 
-    Raises Invalid for an invalid reason, and Conflict for somebody who has ended.
+    Raises Invalid for an invalid reason, and Conflict for a person who has ended.
     """
     text = read_reason("reason", reason)
     if progress.enrolment.ending is not None:
@@ -63,10 +64,10 @@ def remove(session: Session, progress: StudyProgress, reason: str, by: str | Non
 
 
 def delete_data(session: Session, person: StudyProgress | Participant, *, at_debrief: bool = False) -> ForgetReport:
-    """Delete all that a person wrote and answered, until the day that the design names.
+    """Delete all that a person wrote and answered, until the day that the design states.
 
-    Raises NotAllowed afterwards, with that day, but for whoever is asked at the debrief, and whose data were deleted
-    before.
+    After that day, raises NotAllowed with it, except for people who are asked at the debrief, or whose data were
+    already deleted.
     """
     participant_id = person.id if isinstance(person, Participant) else person.enrolment.participant_id
     participant = session.get_one(Participant, participant_id)
@@ -82,5 +83,5 @@ def delete_data(session: Session, person: StudyProgress | Participant, *, at_deb
 
 
 def last_day(session: Session, participant_id: int) -> date | None:
-    """The last day on which a person's data can be deleted; None while it does not count, or for a guest."""
+    """The last day on which a person's data can be deleted; None before it counts, or for a guest."""
     return latest_day(session, participant_id, lambda privacy, *at: day_of(privacy.delete_my_data_until, *at))

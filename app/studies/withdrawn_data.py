@@ -15,8 +15,8 @@ from app.models import Dataset, LanguageModel, TrainingJob
 
 
 class WithdrawnData(NamedTuple):
-    """The datasets that are unusable, the numbers of the jobs on them that were cancelled, and the models that came of
-    them, which cannot forget.
+    """The unusable datasets, the ids of the cancelled jobs on them, and the models made from them, which cannot
+    forget.
     """
 
     datasets: Sequence[Dataset] = ()
@@ -25,7 +25,7 @@ class WithdrawnData(NamedTuple):
 
 
 def withdraw_matches(session: Session, match_ids: Collection[str]) -> WithdrawnData:
-    """Mark the datasets that hold rows of these matches as unusable, and cancel the jobs on them that are not over."""
+    """Mark the datasets that hold rows of these matches as unusable, and cancel the unfinished jobs on them."""
     datasets = mark_unusable(session, match_ids)
     numbers = [row.id for row in datasets]
     open_jobs = select(TrainingJob.id).where(learns_from(numbers), TrainingJob.status.in_(OPEN))

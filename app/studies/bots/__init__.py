@@ -1,1 +1,1 @@
-"""Programs that take part in a study over HTTP and Socket.IO as people do, for rehearsals before people come."""
+"""Programs that take part in a study over HTTP and Socket.IO like people, for rehearsals before people come."""

@@ -20,7 +20,7 @@ Answers = Callable[[str], Mapping[str, str]]  # by the private token: right answ
 
 
 class Bot:
-    """A bot. It comes in by `link`, which names it, and plays as the scripted player of the game would."""
+    """A bot. It enters by `link`, which identifies it, and plays like the game's scripted player."""
 
     def __init__(self, server: str, link: str, number: int, habit: str, seed: int, answers: Answers) -> None:
         self.notes = BotNotes(number, habit)
@@ -47,7 +47,7 @@ class Bot:
 
     @property
     def _browser(self) -> Browser:
-        """The browser that is used now; who has two uses them in turn."""
+        """The browser to use now; a bot with two browsers alternates between them."""
         return self._browsers[self._turn % len(self._browsers)]
 
     async def _enter(self) -> None:
@@ -66,7 +66,7 @@ class Bot:
 
     @staticmethod
     def _token(shown: Shown) -> str:
-        """The token of the private link, which leads on to the match for who is in one. Raises PageFailed."""
+        """The token of the private link, which redirects to the match during a match. Raises PageFailed."""
         paths = [urlsplit(each).path for each in (*shown.led_by, shown.address)]
         token = next((path.removeprefix(_PRIVATE_LINK) for path in paths if path.startswith(_PRIVATE_LINK)), None)
         if token is None:
@@ -97,7 +97,9 @@ class Bot:
         self.notes.surprises.append(f"came to no end within {_MOST_PAGES} pages; the last was {self.notes.steps[-1:]}")
 
     async def _is_here(self, shown: Shown) -> bool:
-        """Whether it answers that it is still there after a match in which it went silent: every second one does."""
+        """Whether the bot confirms that it is still there after a match in which it went silent: every second bot
+        does.
+        """
         left = shown.page.data.get("left")
         if left is None or self.notes.number % 2:
             return True
@@ -145,7 +147,7 @@ class Bot:
         self._old = shown, form, values
 
     async def _come_back(self, shown: Shown) -> None:
-        """Press the button at the end of each survey elsewhere, where no bot goes."""
+        """Press the button at the end of each survey elsewhere, which bots do not visit."""
         for path in shown.page.returns:
             back = await self._browser.get(path)
             if (form := next((each for each in back.page.forms if each.method == "post"), None)) is not None:
@@ -174,7 +176,7 @@ class Bot:
         return ["I said what I thought of first."[: asked.longest or None]] if asked.kind == "textarea" else ["40"]
 
     async def _play(self, shown: Shown) -> None:
-        """A match from where it is to its end; who leaves comes back to it with the next page."""
+        """Play a match from its current state to the end; a bot that leaves returns to it with the next page."""
         data, habit = shown.page.data, self.notes.habit
         async with BotSeat(self._server, data["match"], data["ticket"]) as seat:
             while await seat.wait_for_turn(_TURN_SECONDS):

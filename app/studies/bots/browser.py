@@ -1,4 +1,4 @@
-"""A browser without a window: pages, forms and cookies over HTTP, which waits for a server that is away."""
+"""A headless browser: pages, forms and cookies over HTTP; it waits while the server is unavailable."""
 
 import asyncio
 from collections.abc import Iterable
@@ -16,11 +16,11 @@ _AGENT = "Mozilla/5.0 (X11; Linux x86_64) Parlor-Bot"
 
 
 class PageFailed(Exception):
-    """A page did not come: the server was away for too long, or refused."""
+    """A page could not be loaded: the server was unavailable for too long, or refused."""
 
 
 class Shown(NamedTuple):
-    """A page, where it is, with what status it came, and the addresses that led on to it, in their order."""
+    """A page, its address and status, and the addresses that redirected to it, in order."""
 
     address: str
     status: int
@@ -34,7 +34,7 @@ class Shown(NamedTuple):
 
 
 class Browser:
-    """One browser with its cookies. Use it as an asynchronous context."""
+    """One browser with its cookies. Use it as an asynchronous context manager."""
 
     def __init__(self, server: str) -> None:
         self._server = server
@@ -50,7 +50,7 @@ class Browser:
         await self._session.close()
 
     async def get(self, path: str) -> Shown:
-        """A page, wherever it leads to. Raises PageFailed."""
+        """The page at a path, after redirects. Raises PageFailed."""
         return await self._request("GET", urljoin(self._server, path), None)
 
     async def send(self, shown: Shown, form: Form, values: Iterable[tuple[str, str]]) -> Shown:

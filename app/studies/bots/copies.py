@@ -1,4 +1,4 @@
-"""The copy of a study that bots go through: a study of its own, so that they take no place and no arm of anybody.
+"""The copy of a study for bots: a study of its own, so that bots take nobody's place or arm.
 
 Nothing here commits.
 """
@@ -26,7 +26,7 @@ _TURN, _GRACE = "20 s", "10 s"  # a silent bot is waited for, and asked whether 
 
 
 def open_rehearsal(session: Session, reference: str, count: int, *, live: bool) -> Wave:
-    """A wave of a copy of a version, with places for so many bots. Raises NotFound for an unknown version."""
+    """Open a wave of a copy of a version, with `count` places for bots. Raises NotFound for an unknown version."""
     original = store.find_version(session, reference)
     version, _ = store.load(session, _copy(original, live=live))
     study = session.get_one(Study, version.study_id)
@@ -44,13 +44,13 @@ def open_rehearsal(session: Session, reference: str, count: int, *, live: bool) 
 
 
 def link_of(session: Session, wave: Wave) -> str:
-    """The address at which a bot comes in, but for its id."""
+    """The address at which a bot enters, without its id."""
     study = session.get_one(Study, wave.study_id).name
     return f"/s/{study}/{wave.name}?{ID_PARAMETER}="
 
 
 def _copy(original: StudyVersion, *, live: bool) -> LoadedDesign:
-    """A version under another name; with scripted partners and without pauses unless it is to be live."""
+    """A version under another name; unless it is `live`, with scripted partners and without pauses."""
     written: dict[str, Any] = store.written_design(original)
     written["study"] = f"{written['study'][: 40 - len(REHEARSAL_SUFFIX)]}{REHEARSAL_SUFFIX}"
     if not live:

@@ -1,4 +1,4 @@
-"""How rehearsals come of a spec."""
+"""Creates rehearsals from a spec."""
 
 from collections.abc import Sequence
 from typing import Any

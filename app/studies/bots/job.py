@@ -1,4 +1,4 @@
-"""Rehearsals as a kind of jobs: one worker sends bots through a copy of a study. Nothing here commits."""
+"""Rehearsals as a job kind: one worker sends bots through a copy of a study. Nothing here commits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -28,7 +28,7 @@ class RehearsalKind(JobKind[Rehearsal]):
     """See the module."""
 
     def progress_of(self, session: Session, rows: Sequence[Rehearsal]) -> Mapping[int, Progress]:
-        """Bots that have finished, of all."""
+        """The number of finished bots, of all bots."""
         counted = (
             select(RehearsedBot.rehearsal_id, func.count())
             .where(RehearsedBot.rehearsal_id.in_([row.id for row in rows]))
@@ -38,7 +38,7 @@ class RehearsalKind(JobKind[Rehearsal]):
         return {row.id: (done.get(row.id, 0), row.bots) for row in rows}
 
     def release(self, session: Session, number: int, owner: str, error: str | None = None) -> None:
-        """Let go of a rehearsal; the copy of one that failed or was cancelled is closed."""
+        """Release a rehearsal; the copy is closed if it failed or was cancelled."""
         super().release(session, number, owner, error)
         row = session.get_one(Rehearsal, number)
         if row.status in (states.FAILED, states.CANCELLED):
@@ -73,8 +73,9 @@ REHEARSAL = RehearsalKind(
 def create(
     session: Session, spec: RehearsalSpec, *, requester: Requester | None = None, queued: bool = True
 ) -> Rehearsal:
-    """Open a wave of a copy of a version, and store a rehearsal, for workers if it is `queued`, else for whoever
-    calls. Raises NotFound for an unknown version.
+    """Open a wave of a copy of a version, and store a rehearsal, for workers if it is `queued`, else for the caller.
+
+    Raises NotFound for an unknown version.
     """
     version = store.find_version(session, spec.study)
     row = REHEARSAL.new_row(
@@ -95,7 +96,7 @@ def create(
 
 
 def notes_of(session: Session, number: int) -> list[BotNotes]:
-    """What the bots that have finished saw, by number."""
+    """The notes of finished bots, by number."""
     rows = select(RehearsedBot.notes).where(RehearsedBot.rehearsal_id == number).order_by(RehearsedBot.number)
     known = {each.name for each in fields(BotNotes)}
     return [BotNotes(**{name: value for name, value in raw.items() if name in known}) for raw in session.scalars(rows)]
@@ -114,7 +115,7 @@ def close_wave(session: Session, row: Rehearsal) -> None:
 
 
 def stop_here(session: Session, number: int) -> None:
-    """Call a rehearsal cancelled that this process ran and is to end, and close its copy; nothing where it is over."""
+    """Mark a rehearsal that this process ran as cancelled, unless it is over, and close its copy."""
     row = REHEARSAL.get(session, number)
     session.refresh(row, with_for_update=True)
     if row.status in states.LIVE:
@@ -124,9 +125,9 @@ def stop_here(session: Session, number: int) -> None:
 
 
 def close_left_waves(session: Session) -> Sequence[str]:
-    """Close the copies that nobody goes through any more: their rehearsal is over, or its process is gone.
+    """Close abandoned copies, whose rehearsal is over or whose process is gone; the names of their waves.
 
-    One that waits for workers is left open. The names of the waves.
+    Copies of rehearsals that wait for workers are left open.
     """
     now = datetime.now(UTC)
     starts = and_(Rehearsal.status == states.WAITING, Rehearsal.created_at > now - timedelta(seconds=LEASE))

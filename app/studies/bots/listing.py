@@ -1,4 +1,4 @@
-"""Rehearsals in lists, each called by the version of the study that its bots go through."""
+"""Rehearsals in lists, each named after the version of the study that its bots go through."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class RehearsalListItem(JobListItem):
 
 
 def list_items(session: Session, rows: Sequence[Rehearsal]) -> list[RehearsalListItem]:
-    """Rehearsals as items of a list."""
+    """Rehearsals as list items."""
     versions = select(StudyVersion.id, Study.name, StudyVersion.number).join(Study, Study.id == StudyVersion.study_id)
     found = session.execute(versions.where(StudyVersion.id.in_([row.study_version_id for row in rows])))
     called = {number: f"{name}@{version}" for number, name, version in found}

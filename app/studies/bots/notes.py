@@ -1,4 +1,4 @@
-"""What bots are like, and what each of them saw. Pure."""
+"""The habits of bots, and what each bot saw. Pure."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,9 @@ HABITS = (
 
 @dataclass(slots=True)
 class BotNotes:
-    """What a bot saw. `code` and `token` are None where it was shown none; `surprises` should not have been."""
+    """What a bot saw. `code` and `token` are None if it was shown none; `surprises` are what should not have
+    happened.
+    """
 
     number: int
     habit: str

@@ -1,4 +1,4 @@
-"""What is shown of a rehearsal: how its bots ended, what surprised them, and what was asked for."""
+"""The page of a rehearsal: how its bots ended, what was unexpected, and what was requested."""
 
 from app.core.errors import Phrase, Verbatim
 from app.core.lists import PAGES, Reference

@@ -1,4 +1,4 @@
-"""Pages as a bot reads them: forms with their fields, and what the page says of itself. Pure."""
+"""Pages as a bot reads them: forms with their fields, and the page's data about itself. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class FormField:
 
 @dataclass(slots=True)
 class Form:
-    """A form: where it goes, how, and its fields by name."""
+    """A form: its action, its method, and its fields by name."""
 
     action: str
     method: str
@@ -32,8 +32,10 @@ class Form:
 
 @dataclass(slots=True)
 class Page:
-    """What a bot needs of a page. `data` holds the data attributes of `main`; `returns` are the paths by which surveys
-    elsewhere that it links to lead back.
+    """The parts of a page that a bot needs.
+
+    `data` holds the data attributes of `main`; `returns` are the paths that lead back from the linked surveys
+    elsewhere.
     """
 
     forms: list[Form] = field(default_factory=list)
@@ -42,7 +44,7 @@ class Page:
     returns: list[str] = field(default_factory=list)
 
     def form_with(self, field_name: str) -> Form | None:
-        """The first form that has such a field."""
+        """The first form that has a field of that name."""
         return next((each for each in self.forms if field_name in each.fields), None)
 
 

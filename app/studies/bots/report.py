@@ -1,4 +1,4 @@
-"""What bots saw in a study, beside what is stored of them."""
+"""Compares what bots saw in a study with what is stored about them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from app.studies.store import design_of_wave
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """What is stored of the people of a wave: by token, and by enrolment the matches that are over and what is paid."""
+    """Stored facts about the people of a wave: by token, and by enrolment the finished matches and the payments."""
 
     enrolments: Mapping[str | None, Enrolment]
     matches: Mapping[int, int]
@@ -29,7 +29,7 @@ class _Stored:
 
 
 def report(session: Session, wave_id: int, notes: Sequence[BotNotes], *, complete: bool = True) -> JSON:
-    """Endings by habit, arms, pay, and all that surprised; of bots that are done so far unless it is `complete`."""
+    """Endings by habit, arms, pay, and all surprises; of the finished bots so far unless it is `complete`."""
     wave = session.get_one(Wave, wave_id)
     design = design_of_wave(session, wave)
     stored = _stored_facts(session, wave_id)
@@ -74,7 +74,7 @@ def _stored_facts(session: Session, wave_id: int) -> _Stored:
 
 
 def _disagreements(stored: _Stored, notes: BotNotes, enrolment: Enrolment | None, *, has_base: bool) -> list[str]:
-    """Where what a bot saw is not what is stored of it."""
+    """Differences between what a bot saw and what is stored about it."""
     who = f"bot {notes.number}, which {notes.habit}"
     if enrolment is None:
         return [f"{who}: nothing is stored of it"]

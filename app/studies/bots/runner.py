@@ -1,6 +1,6 @@
-"""One worker at one rehearsal: it sends the bots that have not finished yet, and stores what each of them saw.
+"""One worker on one rehearsal: it sends the bots that have not finished yet, and stores what each of them saw.
 
-Whatever is killed, the next worker sends those that are left; each is the same person as before, and goes on.
+If anything is killed, the next worker sends the remaining bots; each is the same person as before, and continues.
 """
 
 import asyncio
@@ -35,9 +35,9 @@ AWAY = 120.0  # seconds that what bots saw waits for a database that is away
 
 
 def run(context: JobContext, number: int, at_once: int = AT_ONCE) -> None:
-    """Run a rehearsal until it is over, or it or the worker is stopped; nothing, if somebody else does.
+    """Run a rehearsal until it is over, or it or the worker is stopped; does nothing if another worker holds it.
 
-    `at_once`: how many bots are under way.
+    `at_once`: the number of bots active at the same time.
     """
     with writing(context.database) as session:
         if not REHEARSAL.take(session, number, context.owner, LEASE):
@@ -67,7 +67,7 @@ class _RehearsalRunner:
         self._limit_due = 0.0  # by the clock of `time.monotonic`
 
     async def work(self) -> None:
-        """Send bots until none is left or somebody says stop. Raises AppError where there is no web process."""
+        """Send bots until none is left or a stop is requested. Raises AppError if there is no web process."""
         await check_server(self._server)
         with reading(self._context.database) as session:
             row = REHEARSAL.get(session, self._number)
@@ -92,7 +92,7 @@ class _RehearsalRunner:
                 await sending
 
     async def _goes_on(self) -> bool:
-        """Store who came to the end, and renew the lease. False when the job is to be stopped, or not ours.
+        """Store the bots that have finished, and renew the lease. False if the job must stop or is no longer ours.
 
         Raises BudgetReached.
         """
@@ -103,8 +103,10 @@ class _RehearsalRunner:
         return status == states.RUNNING and not self._context.stopping.is_set()
 
     def _check_budget(self) -> None:
-        """Raises BudgetReached where the models that the bots met have come to as much as the job may spend, or those
-        of everybody to as much as the installation may.
+        """Raises BudgetReached if a spending limit is reached.
+
+        That is: the models that the bots met have spent as much as the job may, or all spending together as much as the
+        installation may.
         """
         if self._meets_paid and time.monotonic() >= self._limit_due:
             line = limit_reader(self._context.database, self._context.settings)()
@@ -128,7 +130,7 @@ class _RehearsalRunner:
         return status
 
     def _write_notes(self, session: Session) -> None:
-        """Each bot once, however often it is sent."""
+        """Write the notes of each bot once, however often it is sent."""
         for notes in [*self._finished]:  # which grows meanwhile
             session.merge(RehearsedBot(rehearsal_id=self._number, number=notes.number, notes=asdict(notes)))
 

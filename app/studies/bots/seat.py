@@ -1,4 +1,4 @@
-"""A bot's seat in a match: its connection, and moves that the scripted player of the game chooses."""
+"""A bot's seat in a match: its connection, and moves chosen by the game's scripted player."""
 
 import asyncio
 import contextlib
@@ -21,11 +21,11 @@ _PAUSE = 0.5
 
 
 class SeatLost(Exception):
-    """The server did not let the bot into its seat, or did not answer it."""
+    """The server refused the bot its seat, or did not answer it."""
 
 
 class BotSeat:
-    """One connection to one seat. `view` is what the server last showed of the match."""
+    """One connection to one seat. `view` is the view of the match last sent by the server."""
 
     def __init__(self, server: str, match: str, ticket: str) -> None:
         self.view: JSON = {}
@@ -47,9 +47,9 @@ class BotSeat:
         await self._client.disconnect()
 
     async def _connect(self) -> None:
-        """Come in, again and again until the server is there. Raises SeatLost.
+        """Connect, retrying until the server is available. Raises SeatLost.
 
-        Each try is a client of its own: one that failed half way never connects again.
+        Each try uses a new client: one that failed half way never connects again.
         """
         deadline = asyncio.get_running_loop().time() + PATIENCE
         while True:
@@ -90,7 +90,7 @@ class BotSeat:
         self._changed.set()
 
     async def wait_for_turn(self, seconds: float) -> bool:
-        """Whether it is the bot's turn; False when the match is over. Raises TimeoutError after so many seconds."""
+        """Whether it is the bot's turn; False if the match is over. Raises TimeoutError after `seconds`."""
         async with asyncio.timeout(seconds):
             while not self.view or (self.view["status"] != "over" and self.view["to_move"] != "you"):
                 self._changed.clear()
@@ -98,14 +98,14 @@ class BotSeat:
         return bool(self.view["status"] != "over")
 
     async def wait_for_end(self, seconds: float) -> None:
-        """Wait until the match is over. Raises TimeoutError after so many seconds."""
+        """Wait until the match is over. Raises TimeoutError after `seconds`."""
         async with asyncio.timeout(seconds):
             while self.view["status"] != "over":
                 self._changed.clear()
                 await self._changed.wait()
 
     async def move(self, text: str, timing: Mapping[str, Any] | None = None, *, twice: bool = False) -> JSON:
-        """Make a move, `twice` as a double click does; sent again until the server has answered it."""
+        """Make a move, `twice` as if by a double click; it is resent until the server has answered."""
         body = {"move_id": uuid.uuid4().hex, "ply": self.view["ply"], "text": text}
         if timing is not None:
             body["timing"] = dict(timing)
@@ -125,13 +125,13 @@ class BotSeat:
         raise SeatLost("a move was not answered")
 
     def chosen(self, rng: random.Random) -> str:
-        """What the scripted player of the game would say here."""
+        """The move that the game's scripted player would make here."""
         player: Any = make_player(PlayerSpec("scripted", "scripted"))
         return str(player.choose(view_of(self.view), rng))
 
 
 def view_of(view: JSON) -> View:
-    """The protocol's view of a seat as players read it."""
+    """The protocol's view of a seat as the `View` that players read."""
     entries = tuple(TranscriptEntry(each["ply"], each["by"], each["kind"], each["text"]) for each in view["transcript"])
     return View(
         view["game"], view["role"], 0, view["ply"], view["to_move"], entries, view["facts"], view["secret"],
@@ -140,7 +140,7 @@ def view_of(view: JSON) -> View:
 
 
 def merged(view: JSON, change: JSON) -> JSON:
-    """The view after a change: entries by ply, every other field as it is now."""
+    """The view after a change: entries are merged by ply, every other field is replaced."""
     if not view or change["ply"] < view["ply"]:
         return view
     entries = {entry["ply"]: entry for entry in (*view["transcript"], *change["transcript"])}

@@ -1,4 +1,4 @@
-"""Bots that go through a wave at a running Parlor, as many at once as is bearable."""
+"""Sends bots through a wave of a running Parlor, at most a bearable number at once."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,9 +28,9 @@ async def send_bots(
     habits: Sequence[str] = HABITS,
     at_once: int = AT_ONCE,
 ) -> None:
-    """Have the bots of these numbers come in by `link`; `keep` is given the notes of each that is at its end.
+    """Send the bots with these numbers in by `link`; `keep` receives the notes of each bot that has finished.
 
-    A bot of a number is the same person whenever it is sent, and goes on where it was.
+    A bot's number identifies the same person each time it is sent, and it continues where it was.
     """
     turnstile = asyncio.Semaphore(at_once)
 
@@ -49,7 +49,7 @@ async def send_bots(
 
 
 def right_answers(progress: StudyProgress) -> dict[str, str]:
-    """What whoever reads carefully answers on the page that is due: by field, of quizzes and of checks of attention."""
+    """A careful reader's answers to the due page, by field: those of quizzes and attention checks."""
     design, step = progress.design, progress.step
     if step.kind == SURVEY:
         return {each.id: str(each.attention) for each in asked_now(progress) if each.attention is not None}

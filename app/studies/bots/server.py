@@ -1,4 +1,4 @@
-"""Whether the web process that bots go to is there."""
+"""Checks that the web process for bots is available."""
 
 import aiohttp
 
@@ -8,7 +8,7 @@ _SECONDS = aiohttp.ClientTimeout(total=10)
 
 
 async def check_server(address: str) -> None:
-    """Raises AppError, with what to do, where no web process of a Parlor answers at an address."""
+    """Raises AppError, with what to do, if no Parlor web process answers at an address."""
     try:
         async with aiohttp.ClientSession(timeout=_SECONDS) as client, client.get(f"{address}/healthz") as answer:
             if answer.status == 200:

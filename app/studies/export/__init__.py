@@ -1,1 +1,1 @@
-"""The data of a study for analysis: one archive of tables, with what each column means."""
+"""The data of a study for analysis: one archive of tables, with the meaning of each column."""

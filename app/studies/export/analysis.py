@@ -1,6 +1,6 @@
-"""analysis.csv: a row a person, with what the rules of the design need to know and with the outcomes by condition.
+"""analysis.csv: one row per person, with the values that the design's rules need and the outcomes by condition.
 
-No row is ever left out: `excluded_by` says which rules a person meets, and `data` whether the enrolment counts.
+No row is ever left out: `excluded_by` lists the rules that exclude the person, and `data` whether the enrolment counts.
 """
 
 import math
@@ -31,7 +31,7 @@ ATTENTION = "attention"
 
 
 class PlayedRow(NamedTuple):
-    """A match that counts, was played to its end and was not broken off, as its person played it."""
+    """A match that counts, was played to its end and was not broken off, from the person's seat."""
 
     condition: Mapping[str, str]
     seat: int
@@ -47,7 +47,7 @@ class MoveTimes(NamedTuple):
     pasted: float = 0
 
     def plus(self, timing: Mapping[str, Any]) -> "MoveTimes":
-        """With those of one more move."""
+        """With the measurements of one more move."""
         pasted = timing.get("pasted", 0) + timing.get("dropped", 0)
         return MoveTimes(
             self.shown + timing.get("sent", 0),
@@ -66,7 +66,7 @@ class AttentionChecks(NamedTuple):
 
 
 class AnalysedPerson(NamedTuple):
-    """A row of analysis.csv. `measured` has what rules are about, `outcomes` a mean by column; None is unknown."""
+    """A row of analysis.csv. `measured` has the values that rules use, `outcomes` a mean by column; None is unknown."""
 
     participant: str
     wave: str
@@ -134,7 +134,7 @@ def _rules(scope: ExportScope) -> list[str]:
 
 
 def _outcome_columns(scope: ExportScope) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Figure and condition of each outcome, each once."""
+    """The figure and condition of each distinct outcome."""
     seen = set()
     for design in scope.designs.values():
         for figure in dict.fromkeys((UTILITY, design.analysis.outcome)):
@@ -146,7 +146,7 @@ def _outcome_columns(scope: ExportScope) -> Iterator[tuple[str, Mapping[str, str
 
 
 def outcome_key(figure: str, condition: Mapping[str, str]) -> str:
-    """What distinguishes an outcome from all others: labels may differ where the names of their columns do not."""
+    """A key unique to an outcome: labels may differ even if the names of their columns do not."""
     return "\n".join([figure, *condition.values()])
 
 
@@ -177,7 +177,7 @@ def analysis_rows(session: Session, scope: ExportScope) -> Iterator[AnalysedPers
 
 
 def person_answers(scope: ExportScope, row: Any) -> PersonAnswers:
-    """An enrolment with its answers. Who ended early came no further than to what was answered."""
+    """An enrolment with its answers. If it ended early, it got no further than its answers."""
     design = scope.designs[row.study_version_id]
     last = len(steps(design)) - 1
     passed = row.step if row.ending is None else last if row.ending == "completed" else 0
@@ -244,8 +244,10 @@ def _share(part: float, whole: float) -> float | None:
 
 
 def _holds(text: str, measured: Mapping[str, float | None], checks: AttentionChecks, person: PersonAnswers) -> bool:
-    """Whether a rule excludes a person. What was not asked excludes nobody: a rule about attention holds only if it
-    would hold, too, had the person passed the checks that were not asked.
+    """Whether a rule excludes a person.
+
+    Questions that were not asked exclude nobody: a rule about attention holds only if it would also hold had the person
+    passed the checks that were not asked.
     """
     rule = read_comparison(text)
     if rule.name == ATTENTION and checks.asked and not rule.holds(checks.passed + checks.unasked):
@@ -267,7 +269,7 @@ def _means(design: StudyDesign, figure: str, played: Sequence[PlayedRow]) -> Ite
 
 
 def _match_values(design: StudyDesign, figure: str, played: Sequence[PlayedRow]) -> list[float]:
-    """A figure of each match, of the person's seat where it differs; NaN where a match has none."""
+    """A figure for each match, of the person's seat if it differs by seat; NaN if a match has none."""
     if figure == UTILITY:
         return [each.finished.utilities[each.seat] for each in played]
     metric = find_game(design.game).metrics.columns[figure]
@@ -314,7 +316,7 @@ def _played_matches(session: Session, people: Iterable[Any]) -> dict[int, list[P
 
 
 def _times(session: Session, people: Iterable[Any]) -> dict[int, MoveTimes]:
-    """What the browsers of some people measured, by enrolment."""
+    """The measurements of these people's browsers, by enrolment."""
     rows = session.execute(
         select(SeatRow.enrolment_id, EventRow.timing)
         .join(MatchRow, MatchRow.id == SeatRow.match_id)

@@ -1,8 +1,8 @@
 """The archive: all tables as CSV, the logs as JSON lines, the designs, a codebook, and the SHA-256 of each file.
 
-Two archives of the same state are the same bytes: nothing in one says when or by whom it was made. That of a frozen
-wave stays what it was; what came since has an archive of its own. Files are written as their rows come from the
-database, so that memory does not grow with the study.
+Two archives of the same state are identical bytes: nothing in one says when or by whom it was made. The archive of a
+frozen wave never changes; what came later has an archive of its own. Files are written while their rows are read from
+the database, so memory does not grow with the study.
 """
 
 import hashlib
@@ -56,7 +56,7 @@ class WrittenFile(NamedTuple):
 
 
 class _Archive:
-    """An archive that files are written into, piece by piece."""
+    """An archive that is written file by file, each in pieces."""
 
     def __init__(self, path: Path) -> None:
         self._zip = zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED)
@@ -69,7 +69,7 @@ class _Archive:
         self._zip.close()
 
     def add(self, name: str, pieces: Iterable[bytes], rows: CountedRows | None = None) -> None:
-        """Write a file, of which `rows` are what `pieces` are made of."""
+        """Write a file from `pieces`, which are made from `rows`."""
         info = plain_entry(name)
         digest = hashlib.sha256()
         with self._zip.open(info, "w", force_zip64=True) as file:
@@ -80,13 +80,13 @@ class _Archive:
 
 
 def read_one_moment(session: Session) -> None:
-    """Have a session that has read nothing yet see the database as it is now until it ends."""
+    """Make a session that has read nothing yet see the database in its current state until it ends."""
     if session.get_bind().dialect.name == "postgresql":  # SQLite reads one moment anyhow
         session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
 
 
 def note_ids(session: Session, scope: ExportScope, by: str | None) -> None:
-    """Keep in the log of each wave that somebody takes the recruiter's ids out; to be committed before they are."""
+    """Log in each wave that the recruiter's ids are exported; to be committed before they are."""
     for wave_id in scope.waves:
         note_in_wave(session, wave_id, IDS_EXPORTED, {"by": by})
     session.flush()
@@ -95,7 +95,7 @@ def note_ids(session: Session, scope: ExportScope, by: str | None) -> None:
 def write_archive(
     session: Session, scope: ExportScope, path: Path, *, guard: bool = False, bom: bool = False
 ) -> Sequence[WrittenFile]:
-    """Write an archive, which is there whole or as it was. `guard` and `bom` are those of `to_csv`. Raises OSError."""
+    """Write an archive, all or nothing. `guard` and `bom` are those of `to_csv`. Raises OSError."""
     with temporary_beside(path) as draft:
         with _Archive(draft) as archive:
             draft.chmod(0o600)
@@ -157,7 +157,7 @@ def _json_lines(events: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
 
 
 def readme(scope: ExportScope) -> str:
-    """What an archive is of, and how to read it."""
+    """The contents of an archive, and how to read it."""
     versions = (
         f"  {scope.study.name}@{version.number}, design-{version.number}.json, sha256 {version.sha256}"
         for version in scope.versions.values()

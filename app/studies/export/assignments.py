@@ -1,4 +1,4 @@
-"""Tables of who was given which arm, what was played on, and what was paid."""
+"""Tables of arm assignments, of the material played on, and of payments."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,7 +23,7 @@ from app.studies.export.scope import DataTable, ExportScope
 
 
 def tables(scope: ExportScope) -> list[StoredTable]:
-    """The tables of arms and of pay."""
+    """The tables of arm assignments and of payments."""
     return [_assignments(scope), payments(scope)]
 
 
@@ -53,7 +53,7 @@ def _of_body(name: str) -> Callable[[Any], Any]:
 
 
 def payments(scope: ExportScope) -> StoredTable:
-    """What was owed and paid, until the waves were frozen or, with what came since, until now."""
+    """Amounts owed and paid, until the waves were frozen or, with `since_freeze`, until now."""
     columns = (
         PARTICIPANT,
         WAVE,
@@ -87,7 +87,10 @@ def payments(scope: ExportScope) -> StoredTable:
 
 
 def _unless_later(scope: ExportScope, name: str) -> Callable[[Any], Any]:
-    """Of the batch of a payment; of a frozen wave what there was then. A draft might have been discarded since."""
+    """A reader of a batch's value for a payment; for a frozen wave, as it was at the freeze.
+
+    A draft might have been discarded since.
+    """
 
     def read(row: Any) -> Any:
         if row.frozen_at is None or scope.since_freeze:
@@ -101,7 +104,7 @@ def _unless_later(scope: ExportScope, name: str) -> Callable[[Any], Any]:
 
 
 def material(scope: ExportScope) -> DataTable:
-    """What was played on, by version."""
+    """The material played on, by version."""
     columns = (
         Column("version", "integer", "The version of the study.", "from 1", lambda row: row[0]),
         Column("piece", "integer", "The number of the piece, as in matches.csv.", "from 0", lambda row: row[1]),

@@ -1,4 +1,4 @@
-"""What the tables of an archive have in common: columns of every one, and how their rows are read."""
+"""Common parts of an archive's tables: the columns that all have, and how their rows are read."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ WAVE = Column("wave", "text", "The wave.", "a name")
 
 
 class StoredTable(NamedTuple):
-    """A table that the database gives as it is: its name, its columns, and what gives its rows."""
+    """A table read directly from the database: its name, its columns, and the query of its rows."""
 
     name: str
     columns: Sequence[Column]
@@ -29,17 +29,17 @@ class StoredTable(NamedTuple):
 
 
 def time_column(name: str, meaning: str, values: str = TIME) -> Column:
-    """A column of moments."""
+    """A column of timestamps."""
     return Column(name, "time", meaning, values)
 
 
 def streamed(session: Session, statement: Select[Any]) -> Any:
-    """The rows of a query, a few at a time."""
+    """The rows of a query, fetched in batches."""
     return session.execute(statement, execution_options={"yield_per": ROWS_AT_ONCE})
 
 
 def of_people(statement: Select[Any], scope: ExportScope) -> Select[Any]:
-    """A query of enrolments beside their participants and waves, as they came in."""
+    """A query of enrolments with their participants and waves, in the order of entry."""
     return (
         statement.join(Participant, Participant.id == Enrolment.participant_id)
         .join(Wave, Wave.id == Enrolment.wave_id)
@@ -57,12 +57,12 @@ DATA_OF: tuple[Any, ...] = (
 
 
 def data_column(scope: ExportScope) -> Column:
-    """Whether a row counts, in each table of what people did; its rows name ending, version and deletion."""
+    """Whether a row counts, for every table of what people did; its rows need ending, version and deletion."""
     return replace(DATA, read=lambda row: data_of(scope, row))
 
 
 def unless_withdrawn(column: Column, erased_at: str = "erased_at") -> Column:
-    """A column that is empty where a person had all data deleted, which the rows name as `erased_at`."""
+    """A column that is empty if a person had all data deleted, which the rows hold as `erased_at`."""
     return replace(
         column,
         values=f"{column.values}; empty for who withdrew all data",

@@ -1,4 +1,4 @@
-"""The logs as an archive holds them: of the matches, and of what happened in the waves."""
+"""The logs in an archive: of the matches, and of the events in the waves."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -23,7 +23,7 @@ _WORDS_OF_EVENTS = ("text", "reason", "detail", "invisible", "data")
 
 
 def match_events(session: Session, scope: ExportScope) -> Iterator[Mapping[str, Any]]:
-    """The logs of all matches, an object an event."""
+    """The logs of all matches, one object per event."""
     statement = (
         select(EventRow.match_id, EventRow.seq, EventRow.ply, EventRow.body, EventRow.timing, EventRow.at)
         .join(MatchRow, MatchRow.id == EventRow.match_id)
@@ -43,8 +43,9 @@ def match_events(session: Session, scope: ExportScope) -> Iterator[Mapping[str, 
 
 
 def study_events(session: Session, scope: ExportScope) -> Iterator[Mapping[str, Any]]:
-    """What happened in the waves, an object an event. Who looked at ids, or took care of reports, is not in it, nor are
-    words of people who had all data deleted.
+    """The events in the waves, one object per event.
+
+    It leaves out who looked at ids or handled reports, and words of people who had all data deleted.
     """
     statement = (
         select(

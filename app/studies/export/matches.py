@@ -38,7 +38,7 @@ def tables(scope: ExportScope) -> list[StoredTable]:
 
 
 def _planned(row: Any) -> Mapping[str, Any]:
-    """What the plan of the person says of a match."""
+    """The person's plan for a match."""
     plan = row.plan or {}
     matches = plan.get("matches", [])
     if row.position is None or row.position >= len(matches):

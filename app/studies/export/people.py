@@ -1,4 +1,4 @@
-"""Tables of people: who came, what they agreed to, their enrolments and visits, and how recruiters name them."""
+"""Tables of people: who came, their consents, enrolments and visits, and their recruiters' ids."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ from app.studies.progress import STEP
 
 
 def tables(scope: ExportScope) -> list[StoredTable]:
-    """All tables of people that name nobody as a recruiter does."""
+    """All tables of people without recruiters' ids."""
     return [_participants(scope), consents(scope), _enrolments(scope), _submissions(scope)]
 
 
@@ -53,7 +53,7 @@ def _participants(scope: ExportScope) -> StoredTable:
 
 
 def consents(scope: ExportScope) -> StoredTable:
-    """What people agreed to, until the waves were frozen or, with what came since, until now."""
+    """People's consents, until the waves were frozen or, with `since_freeze`, until now."""
     until = None if scope.since_freeze else scope.frozen_at
 
     def withdrawn_at(row: Any) -> Any:
@@ -149,7 +149,7 @@ IDS = (
 
 
 def ids(scope: ExportScope) -> StoredTable:
-    """How recruiters name people and their visits."""
+    """The recruiters' ids of people and of their visits."""
     identity = RecruitmentIdentity
     rows = (
         select(*OF_WHOM, identity.recruiter, identity.external_id, Submission.external_id.label("submission_id"))

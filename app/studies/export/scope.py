@@ -1,7 +1,7 @@
-"""What an export is about: a study or one of its waves, and how much of it is shown.
+"""The scope of an export: a study or one of its waves, and how much of it is included.
 
-Of a frozen wave an export holds what there was when it was frozen, so that it never changes, but for people who have
-their data deleted. What came since, such as payments and adjustments, is an export of its own.
+For a frozen wave, an export holds the state at the freeze, so it never changes except when people have their data
+deleted. Later additions, such as payments and adjustments, are an export of their own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,10 +30,10 @@ class DataTable(NamedTuple):
 
 @dataclass(frozen=True)
 class ExportScope:
-    """The waves, by their ids, with the versions and designs of their study. Previews are in no wave.
+    """The waves, by id, with the versions and designs of their study. Previews are in no wave.
 
-    `public` leaves out what people wrote in their own words; `with_ids` adds the recruiter's ids. `frozen` has,
-    by frozen wave, the id of the event that froze it; with `since_freeze` the export is about what came after that.
+    `public` leaves out what people wrote in their own words; `with_ids` adds the recruiter's ids. `frozen` maps each
+    frozen wave to the id of the event that froze it; with `since_freeze` the export covers what came after that.
     """
 
     study: Study
@@ -66,7 +66,7 @@ class ExportScope:
 
     @property
     def matches(self) -> Select[str]:
-        """The ids of the matches in which these people sit, as a query."""
+        """The ids of these people's matches, as a query."""
         return select(SeatRow.match_id).where(SeatRow.enrolment_id.in_(self.enrolments))
 
     @property
@@ -75,7 +75,7 @@ class ExportScope:
         return list(dict.fromkeys(factor for design in self.designs.values() for factor in design.conditions))
 
     def questions(self) -> dict[str, SurveyQuestion]:
-        """The questions of all surveys by their ids; of several versions the newest says what is asked."""
+        """The questions of all surveys by id; of several versions, the newest determines the question."""
         return {each.id: each for design in self.designs.values() for each in design.survey.all}
 
 
@@ -86,9 +86,9 @@ def _of(wave_id: int) -> ColumnElement[bool]:
 def find_scope(
     session: Session, reference: str, *, public: bool = False, with_ids: bool = False, since_freeze: bool = False
 ) -> ExportScope:
-    """What `study` or `study:wave` stands for; with `since_freeze` of its waves those that are frozen.
+    """The scope of `study` or `study:wave`; with `since_freeze`, only its frozen waves.
 
-    Raises NotFound for one that there is not, or that has no wave, and Conflict if none is frozen for `since_freeze`.
+    Raises NotFound if it does not exist or has no wave, and Conflict if `since_freeze` is set and no wave is frozen.
     """
     name, mark, _ = reference.partition(":")
     study = session.scalar(select(Study).where(Study.name == name))

@@ -1,7 +1,7 @@
-"""What people answered: a row an answer, and a row a person with a column an answer; and the attempts at quizzes.
+"""People's answers, as one row per answer and as one row per person; and their attempts at quizzes.
 
-What is missing says why. Where the reason takes the place of an answer it is a code that begins with a full stop,
-as statistics programs write missing values.
+Missing answers have a reason. Where it replaces the answer, it is a code that begins with a full stop, as statistics
+programs write missing values.
 """
 
 import re
@@ -61,7 +61,7 @@ class PersonAnswers(NamedTuple):
 
 
 def answered(person: PersonAnswers, *, public: bool = False) -> Iterator[AnsweredQuestion]:
-    """All that a person was to be asked, in the order of the way."""
+    """All questions for a person, in the order of the study's steps."""
     for at, step in enumerate(steps(person.design)):
         if step.kind == SURVEY and step.part is not None:
             for question in person.design.survey.parts[step.part]:
@@ -149,7 +149,7 @@ AnswerKey = tuple[str, str | None, int | None, int | None]
 
 
 class AnswersRow(NamedTuple):
-    """A row of answers.csv: what was answered, or the code of why not, by column."""
+    """A row of answers.csv: the answers, or the codes of missing ones, by column."""
 
     participant: str
     wave: str
@@ -158,7 +158,7 @@ class AnswersRow(NamedTuple):
 
 
 def answer_columns(scope: ExportScope) -> list[Column]:
-    """The columns of answers.csv: a column for each time that a question is asked."""
+    """The columns of answers.csv: one for each time a question is asked."""
     found: dict[AnswerKey, Column] = {}
     for design in scope.designs.values():
         for step, question, row in asked(design):
@@ -183,7 +183,9 @@ def answer_rows(people: Iterator[PersonAnswers], *, public: bool) -> Iterator[An
 
 
 def _escaped(answer: Any) -> Any:
-    """An answer that is no code of a missing one: a full stop more before what is such a code after its full stops."""
+    """The answer, with one more full stop before it if it is a missing answer's code, or one after further full
+    stops.
+    """
     return f".{answer}" if isinstance(answer, str) and _LIKE_A_CODE.fullmatch(answer) else answer
 
 
@@ -192,7 +194,7 @@ def _cell(key: AnswerKey) -> Any:
 
 
 def _answer_key(step: Step, question: str, row: str | None) -> AnswerKey:
-    """What distinguishes an answer from all others: a question `a_b` has the column name of row `b` of `a`."""
+    """A unique key of an answer: a question `a_b` has the same column name as row `b` of `a`."""
     return question, row, step.number, step.block
 
 

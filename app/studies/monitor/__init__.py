@@ -1,1 +1,1 @@
-"""What experimenters see of studies and waves. Each takes as many queries for ten people as for ten thousand."""
+"""Views of studies and waves for experimenters. Each takes as many queries for ten people as for ten thousand."""

@@ -1,6 +1,6 @@
-"""How far the people of a wave came, how its arms are filled, and how long it takes.
+"""How far the people of a wave got, how its arms are filled, and how long it takes.
 
-How far somebody came before an early ending is read from the log of the wave, since an ending leads to the last pages.
+How far a person got before an early ending is read from the log of the wave, because an ending leads to the last pages.
 """
 
 from collections import Counter
@@ -63,8 +63,9 @@ class ArmCount(NamedTuple):
 
 
 class WaveFigures(NamedTuple):
-    """The state of a wave. `taken` are places that are held by people who are here or have completed.
-    `only_arrived` are those who opened the link and have not agreed to take part, whether they may yet or went away.
+    """The state of a wave. `taken` are places held by people who are here or have completed.
+
+    `only_arrived` are people who opened the link and have not agreed to take part, whether they still may or went away.
     """
 
     entered: int
@@ -79,7 +80,7 @@ class WaveFigures(NamedTuple):
 
 
 def stages(design: StudyDesign) -> list[Stage]:
-    """The stages of a design, in their order; the page with the code is none."""
+    """The stages of a design, in order; the page with the code is not one."""
     found: list[Stage] = []
     for at, step in enumerate(steps(design)):
         if step.kind == DONE:
@@ -117,7 +118,7 @@ class _Group(NamedTuple):
 
 
 def _groups(session: Session, wave: Wave, design: StudyDesign) -> list[_Group]:
-    """The people of a wave in groups: one query, however many they are."""
+    """The people of a wave in groups, by one query regardless of their number."""
     # Whoever ended early is led to the last pages, which therefore say nothing of how far they came.
     reached = {step.key: at for at, step in enumerate(steps(design)) if step.kind not in (DEBRIEF, DONE)}
     # Whoever completed it came through all of it, so that of most people no log is read.
@@ -213,7 +214,7 @@ def _mean_scores(session: Session, wave: Wave) -> Mapping[int, float]:
 
 
 def _median_minutes(session: Session, wave: Wave) -> float | None:
-    """How long those who completed it took, in the middle; None before somebody has."""
+    """The median time of those who completed the wave, in minutes; None if nobody has."""
     times = session.execute(
         select(Enrolment.enrolled_at, Enrolment.ended_at).where(
             Enrolment.wave_id == wave.id, Enrolment.ending == COMPLETED, Enrolment.ended_at.is_not(None)

@@ -30,10 +30,10 @@ REASON_WORDS: Mapping[str, Phrase] = {
 
 
 class InboxReport(NamedTuple):
-    """A report of a person. `state` is new, assigned, answered or closed; `mark` is the event that says so, if any.
+    """A report of a person. `state` is new, assigned, answered or closed; `mark` is the event that set it, if any.
 
     `number` counts the person's reports up to this one, in all waves and studies, and `elsewhere` those in other waves.
-    `further` are those of the person that follow this one and are left out.
+    `further` counts the person's reports that follow this one and are left out.
     """
 
     event: StudyEvent
@@ -59,7 +59,7 @@ class InboxReport(NamedTuple):
 
     @property
     def said(self) -> list[Phrase]:
-        """Who takes care of it, or who else has said in which state it is."""
+        """Who handles it, or who else set its state."""
         by = "" if self.mark is None else self.mark.body["by"]
         found = [Phrase("assigned to %(name)s", name=Verbatim(self.assigned_to))] if self.assigned_to else []
         marked = by and (by != self.assigned_to or self.state == NEW)
@@ -67,17 +67,17 @@ class InboxReport(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """What went wrong; reports of before have no such answer."""
+        """What went wrong; older reports have no such answer."""
         return str(self.event.body.get("reported", "other"))
 
     @property
     def text(self) -> str:
-        """In the person's words."""
+        """The report in the person's words."""
         return str(self.event.body.get("text", ""))
 
     @property
     def again(self) -> list[Phrase]:
-        """That the person has reported before, and what of theirs is not listed beside this one."""
+        """The number of this report if the person has reported before, and of those in other waves."""
         found = [Phrase("report %(number)s of this person", number=self.number)]
         if self.elsewhere:
             found.append(Phrase("in other waves: %(count)s", count=self.elsewhere))
@@ -85,7 +85,7 @@ class InboxReport(NamedTuple):
 
     @property
     def left_out(self) -> Phrase:
-        """How many others of the person follow this one, and are not listed."""
+        """The number of the person's reports that follow this one and are not listed."""
         return Phrase("not listed here: %(count)s more of this person", count=self.further)
 
     @property
@@ -103,9 +103,9 @@ def inbox(
     each: bool = False,
     most: int | None = MOST,
 ) -> Sequence[InboxReport]:
-    """The reports of a wave, or of all waves of people, new ones first and the latest before others.
+    """The reports of a wave, or of all waves of people, new ones first, then by time, the latest first.
 
-    `state` chooses; of these the first `most`, all without it. `each` is as `conditions` has it.
+    `state` filters them; the first `most` are returned, all if it is None. `each` is that of `conditions`.
     """
     chosen = conditions(wave_id, state=state, each=each)
     return _items(session, REPORTS.read(session, REPORTS.order(""), most, where=chosen).rows)
@@ -119,10 +119,10 @@ def conditions(
     to: str | None = None,
     each: bool = False,
 ) -> list[ColumnElement[bool]]:
-    """Which reports are listed. Those of bots only by their wave.
+    """The conditions for listed reports. Reports of bots are listed only by their wave.
 
-    code: a part of their person's. to: whom they are assigned to. each: no more than OF_EACH of a person in a wave with
-    the same status.
+    code: a part of the person's code. to: the experimenter they are assigned to. each: at most OF_EACH reports per
+    person, wave and status.
     """
     found: list[ColumnElement[bool]] = [Wave.rehearsal.is_(False) if wave_id is None else Wave.id == wave_id]
     if state:
@@ -137,13 +137,15 @@ def conditions(
 
 
 def how_many(session: Session, wave_id: int | None = None, *, state: str | None = None) -> int:
-    """How many reports `inbox` chooses, however many it lists."""
+    """The number of reports that `inbox` selects, regardless of how many it lists."""
     counted = _reports(func.count(StudyEvent.id)).where(*conditions(wave_id, state=state))
     return session.scalar(counted) or 0
 
 
 class WaitingReports(NamedTuple):
-    """How many reports wait for an experimenter: new ones, and those assigned to him or her and not yet answered."""
+    """The numbers of reports that wait for an experimenter: new ones, and those assigned to them but not yet
+    answered.
+    """
 
     new: int
     own: int
@@ -163,7 +165,7 @@ def find_report(session: Session, report_id: int) -> InboxReport:
 
 
 class ReportContact(NamedTuple):
-    """How the recruiter names a person, for a message there; `address` is that of the people of the study, if known."""
+    """A person's id at the recruiter, for a message there; `address` is the page of the study's people, if known."""
 
     recruiter: str
     external_id: str
@@ -171,7 +173,7 @@ class ReportContact(NamedTuple):
 
 
 def contacts_of(session: Session, report: InboxReport) -> list[ReportContact]:
-    """How the person of a report can be reached; nothing where no id is kept."""
+    """The ways to reach the person of a report; empty if no id is stored."""
     enrolment = session.get_one(Enrolment, report.event.enrolment_id)
     rows = session.scalars(
         select(RecruitmentIdentity)
@@ -240,9 +242,9 @@ def _items(session: Session, rows: Sequence[StudyEvent]) -> list[InboxReport]:
 
 
 def waves_with_reports(session: Session, chosen: int | None = None) -> Sequence[tuple[Wave, str, int]]:
-    """The waves from which there are reports, with their studies' names and how many there are.
+    """The waves with reports, with their studies' names and the numbers of reports.
 
-    Waves of bots are left out, but for the chosen one.
+    Waves of bots are left out, except for the chosen one.
     """
     rows = (
         select(Wave, Study.name, func.count(StudyEvent.id))
@@ -256,7 +258,7 @@ def waves_with_reports(session: Session, chosen: int | None = None) -> Sequence[
 
 
 def _by_person(session: Session, people: Collection[str]) -> Mapping[str, list[tuple[int, int]]]:
-    """All reports of people: their numbers, with the waves that they are from."""
+    """All reports of these people: their ids, with their wave ids."""
     found = defaultdict[str, list[tuple[int, int]]](list)
     wanted = _reports(_PERSON, StudyEvent.id, StudyEvent.wave_id).where(_PERSON.in_(people))
     for person, number, wave_id in session.execute(wanted):

@@ -1,4 +1,4 @@
-"""Matches of a wave that were broken off without anybody's doing."""
+"""Matches of a wave that were broken off by a model or the server."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -12,7 +12,7 @@ _FAILURES = 20  # failures that are shown
 
 
 class BrokenMatch(NamedTuple):
-    """A match that a model or the server could not go on with, and whose it was."""
+    """A match that a model or the server could not continue, and the person it belonged to."""
 
     match_id: str
     enrolment_id: int
@@ -21,7 +21,7 @@ class BrokenMatch(NamedTuple):
 
 
 def broken_matches(session: Session, wave_id: int) -> tuple[int, list[BrokenMatch]]:
-    """How many matches of a wave were broken off without a person's doing, and the latest of them."""
+    """The number of a wave's matches that were not broken off by a person, and the latest of them."""
     broken = (
         select(MatchRow.id, Enrolment.id, Participant.code, MatchRow.moved_at, func.count().over())
         .join(SeatRow, SeatRow.match_id == MatchRow.id)

@@ -1,4 +1,4 @@
-"""What was paid in a wave: batches by how far they are, adjustments, and sums that are not written yet."""
+"""The payments of a wave: batches by status, adjustments, and enrolments without a recorded sum."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -18,14 +18,14 @@ _STATUS_MARKS = {DRAFTED: "open", UPLOADED: "warn", CONFIRMED: "good"}
 
 
 class BatchSum(NamedTuple):
-    """How many batches are in a state, and what they come to."""
+    """The number of batches with a status, and their total amount."""
 
     batches: int
     amount: Decimal
 
 
 def batch_sums(listed: Sequence[ListedBatch]) -> Mapping[str, BatchSum]:
-    """The sums of batches by their state, also of one that none is in."""
+    """The sums of batches by status, including statuses without batches."""
     found = {}
     for status in (DRAFTED, UPLOADED, CONFIRMED):
         own = [each.amount for each in listed if each.batch.status == status]
@@ -84,7 +84,7 @@ BATCHES: Listing[PaymentBatch] = Listing(
 
 
 class PaidParts(NamedTuple):
-    """What a sum is made of."""
+    """The parts of a sum."""
 
     base: Decimal = Decimal(0)
     bonus: Decimal = Decimal(0)
@@ -92,7 +92,7 @@ class PaidParts(NamedTuple):
 
 
 def parts(session: Session, people: Sequence[OwedPerson]) -> Mapping[int, PaidParts]:
-    """What is owed to people, part by part, by enrolment."""
+    """The parts of what is owed to people, by enrolment."""
     found: dict[int, PaidParts] = {}
     wanted = [number for person in people for number in person.payments]
     for number, key, amount in session.execute(
@@ -105,7 +105,7 @@ def parts(session: Session, people: Sequence[OwedPerson]) -> Mapping[int, PaidPa
 
 
 class ListedAdjustment(NamedTuple):
-    """A payment by hand, with whose it is, the batch that it is in, and whether it can be reversed."""
+    """A manual payment, with its person's code, its batch, and whether it can be reversed."""
 
     payment: Payment
     code: str
@@ -119,7 +119,7 @@ class ListedAdjustment(NamedTuple):
 
 
 def adjustments(session: Session, wave_id: int) -> list[ListedAdjustment]:
-    """What was adjusted in a wave, the latest first."""
+    """The adjustments and reversals in a wave, the latest first."""
     rows = session.execute(
         select(Payment, Participant.code)
         .join(Enrolment, Enrolment.id == Payment.enrolment_id)
@@ -142,7 +142,7 @@ def adjustments(session: Session, wave_id: int) -> list[ListedAdjustment]:
 
 
 def unsettled(session: Session, wave_id: int) -> int:
-    """How many people of a wave have ended without a sum being written."""
+    """The number of people in a wave who have ended and have no recorded payment."""
     written = select(Payment.id).where(Payment.enrolment_id == Enrolment.id).exists()
     wanted = select(func.count()).select_from(Enrolment)
     return session.scalar(wanted.where(Enrolment.wave_id == wave_id, Enrolment.ending.is_not(None), ~written)) or 0

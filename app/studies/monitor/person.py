@@ -21,7 +21,7 @@ class PersonMatch(NamedTuple):
 
 
 class PersonDetail(NamedTuple):
-    """All that is known of a person in a wave, but for who they are."""
+    """Everything that is known about a person in a wave, except their identity."""
 
     enrolment: Enrolment
     participant: Participant
@@ -35,7 +35,7 @@ class PersonDetail(NamedTuple):
 
 
 def person(session: Session, enrolment_id: int) -> PersonDetail:
-    """A person by the number of their enrolment. Raises NotFound for one that is not there, or in no wave."""
+    """A person by enrolment id. Raises NotFound if the enrolment does not exist or is in no wave."""
     enrolment = session.get(Enrolment, enrolment_id)
     if enrolment is None or enrolment.wave_id is None:
         raise NotFound("enrolment", expected=Phrase("one that exists"), got=enrolment_id)

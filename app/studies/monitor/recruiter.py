@@ -1,4 +1,4 @@
-"""How people ended here, against what the recruiter makes of their visits."""
+"""Compares people's endings here with the recruiter's statuses of their visits."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ _GONE = (REJECTED, RETURNED, TIMED_OUT)
 
 
 class RecruiterRow(NamedTuple):
-    """People of one ending (None: under way) by the status of their latest visit; `odd` ones do not fit."""
+    """People of one ending (None: under way) by the status of their latest visit; `odd` are mismatching statuses."""
 
     ending: str | None
     counts: Mapping[str, int]

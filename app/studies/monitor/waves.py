@@ -1,4 +1,4 @@
-"""Waves by their number, and what is known of each."""
+"""Waves by id, and facts about each."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class FoundWave(NamedTuple):
 
 
 def wave_by_id(session: Session, wave_id: int) -> FoundWave:
-    """A wave by its number. Raises NotFound."""
+    """A wave by its id. Raises NotFound."""
     wave = session.get(Wave, wave_id)
     if wave is None:
         raise NotFound("wave", expected=Phrase("one that exists"), got=wave_id)

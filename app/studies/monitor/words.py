@@ -1,4 +1,4 @@
-"""What experimenters read of endings, steps and doubts about pay; commands and files keep their names."""
+"""Wordings of endings, steps and pay doubts for experimenters; commands and files keep the names."""
 
 from collections.abc import Mapping
 
@@ -42,14 +42,14 @@ DOUBTS: Mapping[str, Phrase] = {
 
 
 def ending_cell(name: str | None) -> State:
-    """How somebody ended; without a word who is under way."""
+    """A person's ending; empty for a person who is under way."""
     if name is None:
         return State("", "open", Phrase("here now"))
     return State(name, "good" if name == COMPLETED else "", ENDINGS.get(name))  # type: ignore[call-overload]
 
 
 def step_words(step: Step) -> Phrase:
-    """Where somebody is: the kind of the step, and which one it is."""
+    """A person's position: the kind of the step, and which one it is."""
     number = (step.number or 0) + 1
     if step.kind == "match":
         return Phrase("Match %(number)s", number=number)
