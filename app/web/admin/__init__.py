@@ -1,4 +1,4 @@
-"""The admin pages, for signed-in experimenters only: one module a subject, all on one blueprint."""
+"""The admin pages, for signed-in experimenters only: one module per subject, all on one blueprint."""
 
 from importlib import import_module
 from pkgutil import iter_modules

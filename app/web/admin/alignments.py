@@ -1,4 +1,4 @@
-"""Alignments: the list, and one alignment as it goes through its jobs, with its results."""
+"""Alignments: the list, and the page of one alignment with its jobs and results."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -67,7 +67,7 @@ register_pages(
 
 
 def _now(row: Alignment, steps: Sequence[listing.AlignmentStep]) -> listing.AlignmentStep | None:
-    """The step that it is at or has stopped at: the one that was begun last; None when all are done."""
+    """The current step, or the one it stopped at, which was begun last; None if all are done."""
     if row.status == states.DONE:
         return None
     begun = [step for step in steps if step.item is not None]
@@ -75,18 +75,18 @@ def _now(row: Alignment, steps: Sequence[listing.AlignmentStep]) -> listing.Alig
 
 
 def _before(base: LanguageModel, made: Sequence[LanguageModel], model: LanguageModel | None) -> LanguageModel:
-    """The model that lives in the first society: the base, or what it became by demonstrations."""
+    """The model in the first society: the base, or the one trained from it on demonstrations."""
     return next((each for each in made if model is None or each.id != model.id), base)
 
 
 def _aspects(session: Session, item: listing.AlignmentListItem) -> Sequence[AssessedAspect]:
-    """What raters say of its model beside the one before, as far as they have."""
+    """The raters' assessment of its model compared with the one before, so far."""
     number = item.number_of(step_names.ASSESSMENT)
     return [] if number is None else aspects_of(figures_of(ASSESSMENT.get(session, number)))
 
 
 def _societies(session: Session, item: listing.AlignmentListItem) -> Sequence[tuple[str, Sequence[SocietyDifference]]]:
-    """Its first society beside the last: counted off the event loop, and kept until there is more of it."""
+    """Its first society compared with the last: computed off the event loop, and cached until there is more of it."""
     number, row = item.number_of(step_names.SECOND_SOCIETY), item.row
     if number is None:
         return []

@@ -1,4 +1,4 @@
-"""Jobs as archives to be downloaded."""
+"""Jobs as archives for download."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from app.web.threads import in_worker_thread
 
 
 def archive_response(kind: JobKind[Any], number: int, archive_of: Callable[[Session, Any], bytes]) -> Response:
-    """The zip archive of a job under its name, made off the event loop. Raises NotFound."""
+    """The zip archive of a job, named after it, built off the event loop. Raises NotFound."""
     with reading() as session:
         name = kind.get(session, number).name
     content = in_worker_thread(db.engine, lambda session: archive_of(session, kind.get(session, number)))

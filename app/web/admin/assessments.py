@@ -1,4 +1,4 @@
-"""Assessments: the list, one assessment as it goes on, its figures as a table and as a file, and the answers."""
+"""Assessments: the list, the page of one assessment, its figures as a table and as a file, and the answers."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -31,7 +31,7 @@ ANSWERS = 10  # questions on a page of answers
 
 
 class AssessedAspect(NamedTuple):
-    """The figures of what was rated: first those of all raters, then of each; with one rater there is one."""
+    """The figures of one rated aspect: of all raters together, then of each; only one if there is one rater."""
 
     name: str
     figures: Sequence[AssessmentFigures]
@@ -40,7 +40,7 @@ class AssessedAspect(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """What the interval of the first difference shows: better, worse, even; none where there is no interval."""
+        """The result of the first difference's interval: better, worse, even; none if there is no interval."""
         found = self.figures[0].difference
         if found.low is None or found.high is None:
             return "none"
@@ -52,7 +52,7 @@ class AssessedAspect(NamedTuple):
 
 @blueprint.get("/assessments/<int:assessment_id>/figures.csv")
 def assessment_csv(assessment_id: int) -> Response:
-    """The same as `flask assessment show --csv` prints, guarded against formulas."""
+    """The output of `flask assessment show --csv`, guarded against formulas."""
     with reading() as session:
         row = ASSESSMENT.get(session, assessment_id)
     response = Response(b"".join(to_csv(COLUMNS, figures_of(row), guard=True)), mimetype="text/csv")
@@ -62,7 +62,7 @@ def assessment_csv(assessment_id: int) -> Response:
 
 @blueprint.get("/assessments/<int:assessment_id>/answers")
 def assessment_answers(assessment_id: int) -> str:
-    """What both models answered, with the ratings: a page of questions from the one that `from` names, from 1."""
+    """Both models' answers, with the ratings: a page of questions, starting at number `from`, counted from 1."""
     first = whole_number(request.args.get("from", "1"), "from", 1, LARGEST) - 1
     with reading() as session:
         row = ASSESSMENT.get(session, assessment_id)
@@ -104,7 +104,7 @@ register_pages(
 
 
 def figures_of(row: Assessment) -> Sequence[AssessmentFigures]:
-    """The figures of the ratings so far: counted off the event loop, and kept until there are more."""
+    """The figures of the ratings so far: computed off the event loop, and cached until there are more."""
     key = (str(db.engine.url), "assessment", row.id, row.created_at, row.answers)
     found: Sequence[AssessmentFigures] = cached(key, partial(in_worker_thread, db.engine, _rating_figures, row.id))
     return found
@@ -115,7 +115,7 @@ def _rating_figures(session: Session, number: int) -> Sequence[AssessmentFigures
 
 
 def aspects_of(found: Sequence[AssessmentFigures]) -> list[AssessedAspect]:
-    """The figures by what was rated; nothing as long as no question has both answers rated."""
+    """The figures by aspect; empty until a question has both answers rated."""
     if not any(each.difference.n for each in found):
         return []
     aspects = []

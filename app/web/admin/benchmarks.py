@@ -1,4 +1,4 @@
-"""Benchmarks: the list, and one benchmark as it runs."""
+"""Benchmarks: the list, and the page of one benchmark."""
 
 from flask_babel import lazy_gettext
 

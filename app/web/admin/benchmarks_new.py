@@ -25,7 +25,7 @@ class _BenchmarkForm(JobForm[BenchmarkJob, BenchmarkSpec]):
     below = "admin/benchmark-tasks.html"  # which tasks there are, the spec leaves open
 
     def suggested(self, session: Session, given: JSON) -> JSON:
-        """The tasks that the model can be scored on: which of those that ship, is a matter of its kind."""
+        """The tasks that the model can be scored on: the shipped ones that suit its kind."""
         kinds = {each.name: each.kind for each in list_models(session, archived=False) if each.kind != "scripted"}
         kind = kinds.get(given.get("model", "")) or next(iter(kinds.values()), "local")
         return {"tasks": next(each.name for each in tasks.SHIPPED.values() if each.answers == (kind == "api")), **given}

@@ -27,9 +27,9 @@ from app.web.seats import settings
 
 
 class CampaignBenchmarks(NamedTuple):
-    """The campaign's models side by side and their chart, None before any was scored; what its button may ask for.
+    """A comparison of the campaign's models and its chart, None until one was scored; and the tasks its button offers.
 
-    `iterations` has the number of each model's iteration by the model's number.
+    `iterations` maps each model's id to the number of its iteration.
     """
 
     compared: BenchmarkComparison | None
@@ -70,7 +70,7 @@ def campaign_benchmarks(campaign_id: int) -> ResponseReturnValue:
 
 @blueprint.post("/campaigns/<int:campaign_id>/benchmarks")
 def benchmark_campaign(campaign_id: int) -> ResponseReturnValue:
-    """Score every model of a campaign that was not scored so yet."""
+    """Score every model of a campaign that has not been scored this way yet."""
     given = {name: request.form.get(name, "") for name in ("tasks", "item_limit")}  # all that the button asks
     home, by = settings().home, requester()
 
@@ -91,5 +91,5 @@ def benchmark_campaign(campaign_id: int) -> ResponseReturnValue:
 
 
 def _models_by_number(session: Session, campaign_id: int) -> dict[int, LanguageModel]:
-    """The models of a campaign by the numbers of their iterations."""
+    """The models of a campaign by iteration number."""
     return {each.number: each.model for each in results(session, campaign_id) if each.model is not None}

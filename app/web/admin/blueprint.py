@@ -1,4 +1,4 @@
-"""The blueprint of all admin pages, and what holds for every one of them: nobody else gets in, nothing is cached."""
+"""The blueprint of all admin pages, and the rules for all of them: only signed-in users, no caching."""
 
 from flask import Blueprint, abort
 from flask_login import login_required
@@ -12,7 +12,7 @@ blueprint = Blueprint("admin", __name__, url_prefix="/admin")
 @blueprint.before_request
 @login_required  # type: ignore[untyped-decorator]
 def _signed_in() -> None:
-    """Let nobody else in, whatever pages are added."""
+    """Admit only signed-in users, to all pages including new ones."""
 
 
 blueprint.after_request(never_stored)
@@ -21,5 +21,5 @@ blueprint.add_app_template_global(request_key_field)
 
 @blueprint.get("/<path:_anything>")
 def nothing_here(_anything: str) -> str:
-    """An address that was guessed: nobody learns from it which ones there are, except who is signed in."""
+    """A guessed address: only signed-in users learn from it which addresses exist."""
     abort(404)

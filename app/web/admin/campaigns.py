@@ -1,4 +1,4 @@
-"""Campaigns: the list, one campaign as it goes on, its figure, and what can be done with it."""
+"""Campaigns: the list, the page of one campaign, its figure, and its actions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ from app.web.translations import game_titles
 
 @blueprint.get("/campaigns/<int:campaign_id>")
 def campaign_page(campaign_id: int) -> str:
-    """One campaign: the step that it is at, the results of its models, and its spec."""
+    """One campaign: its current step, the results of its models, and its spec."""
     return _campaign_page(campaign_id)
 
 
@@ -111,13 +111,13 @@ def _rounds_of(found: Sequence[IterationResult], now: listing.CurrentStep | None
 
 
 def _number(now: listing.CurrentStep | None, kind: JobKind[Any]) -> list[int | None]:
-    """The number of the job that it is at, where that is of a kind."""
+    """The id of the current step's job, if it is of that kind."""
     part = None if now is None else now.part
     return [part.number] if part is not None and part.kind is kind else []
 
 
 class _Compared(NamedTuple):
-    """A model's figures in one manner of evaluation; `label` is empty for that of the campaign's rounds."""
+    """A model's figures in one evaluation setting; `label` is empty for that of the campaign's rounds."""
 
     number: int
     label: str
@@ -126,7 +126,7 @@ class _Compared(NamedTuple):
 
 
 def _further(iterations: Sequence[IterationResult]) -> list[_Compared]:
-    """Every evaluation of every model, those of one model together; none where models are evaluated in one manner."""
+    """Every evaluation of every model, grouped by model; empty if models are evaluated in only one setting."""
     if not any(each.further for each in iterations):
         return []
     return [

@@ -38,7 +38,7 @@ class _CampaignForm(JobForm[Campaign, CampaignSpec]):
     )
 
     def suggested(self, session: Session, given: JSON) -> JSON:
-        """The weakest base, or another that plays the game; with the values of a preset that the address names."""
+        """The weakest base, or else another that plays the game; with the values of a preset named in the address."""
         game = given.get("game") or next(iter(GAMES))
         bases = [row.name for row in round_models(session, game) if USES[LEARNER](row)]
         base = _WEAK if _WEAK in bases else next(iter(bases), "")
@@ -46,13 +46,13 @@ class _CampaignForm(JobForm[Campaign, CampaignSpec]):
         return {**first_values(game, preset), "base": base, **given}
 
     def values(self, form: Form) -> JSON:
-        """Where nothing comes before the rounds, what is typed of its training does not matter."""
+        """The form's values; without start data or a teacher, those of the training before the rounds are ignored."""
         found = super().values(form)
         start = found["start_data"] or found["teacher"]
         return found if start else {name: value for name, value in found.items() if name not in START_FIELDS}
 
     def files_of(self, row: Campaign) -> JSON:
-        """All that was played with or held out; None where matches drew what they were played on."""
+        """All material played with or held out; None if matches drew their own."""
         return {"material": whole(str(lifecycle.spec_of(row.spec).material), row.material)}
 
     def spec_of(self, session: Session, row: Campaign) -> JSON:  # noqa: ARG002 - as of every kind
@@ -67,7 +67,7 @@ class _CampaignForm(JobForm[Campaign, CampaignSpec]):
 
 
 def first_values(game: str, preset: str | None = None) -> JSON:
-    """The values with which the form of a game is first shown, but for its base. Raises Invalid."""
+    """The initial values of a game's form, except for its base. Raises Invalid."""
     fields = find_preset(preset).fields if preset else {}
     sampling = {"temperature": 1.0, **find_game(game).sampling, **fields.get("sampling", {})}
     return {"game": game, **fields, "sampling": sampling}

@@ -1,4 +1,4 @@
-"""Codings: their list, a coding as one experimenter codes it, how far those agree who are done, and its file."""
+"""Codings: their list, a coding by one experimenter, the agreement of coders who are done, and its file."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -58,7 +58,7 @@ def coding_list() -> ResponseReturnValue:
 
 @blueprint.post("/matches/codings")
 def new_coding() -> ResponseReturnValue:
-    """Make a coding; what cannot be is said above the form, which keeps what was typed."""
+    """Create a coding; errors are shown above the form, which keeps its input."""
     name, codes, creator = request.form.get("name", "").strip(), request.form.get("codes", ""), current_user.name
     try:
         number = write_once(lambda session: codings.create_coding(session, name, codes, creator).id)
@@ -77,7 +77,7 @@ def _codings_page(refused: AppError | None = None) -> ResponseReturnValue:
 
 @blueprint.post("/matches/codings/add")
 def add_to_coding() -> ResponseReturnValue:
-    """Have matches of a search coded; why that cannot be is said above the search."""
+    """Add matches of a search to a coding; errors are shown above the search."""
     asked = {name: text for name in (*NAMES, "sort", "coding", "most", "drawn") if (text := request.form.get(name, ""))}
     try:
         number = whole_number(asked.get("coding", ""), "coding", 1, LARGEST)
@@ -97,7 +97,7 @@ def add_to_coding() -> ResponseReturnValue:
 
 @blueprint.get("/matches/codings/<int:number>")
 def coding(number: int) -> ResponseReturnValue:
-    """A coding as its reader codes it: the match that is read, the line that is chosen, and the codes of both."""
+    """A coding as its reader codes it: the current match, the selected line, and the codes of both."""
     with reading() as session:
         return render_template("admin/coding.html", **_coding_fields(session, codings.find_coding(session, number)))
 
@@ -114,7 +114,7 @@ def give_code(number: int) -> ResponseReturnValue:
 
 @blueprint.post("/matches/codings/<int:number>/undo")
 def undo_code(number: int) -> ResponseReturnValue:
-    """Take back the code that was given last, and go to where it was."""
+    """Take back the last code given, and go to its place."""
     coder = current_user.name
 
     def work(session: Session) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def undo_code(number: int) -> ResponseReturnValue:
 
 @blueprint.post("/matches/codings/<int:number>/done")
 def finish_coding(number: int) -> ResponseReturnValue:
-    """Be done, for good."""
+    """Finish coding, permanently."""
     coder = current_user.name
     write(lambda session: codings.finish(session, codings.find_coding(session, number), coder))
     return redirect(url_for("admin.coding", number=number), 303)
@@ -134,7 +134,9 @@ def finish_coding(number: int) -> ResponseReturnValue:
 
 @blueprint.post("/matches/codings/<int:number>/left")
 def end_left_coder(number: int) -> ResponseReturnValue:
-    """End what somebody left whose account is gone: keep their codes as if they were done, or drop them."""
+    """End the unfinished coding of a coder whose account is gone: keep their codes as if they were done, or drop
+    them.
+    """
     name, action = request.form.get("coder", ""), request.form.get("action")
     if action not in ("close", "drop"):
         raise Invalid("action", expected=Phrase("close or drop"), got=action)
@@ -145,7 +147,7 @@ def end_left_coder(number: int) -> ResponseReturnValue:
 
 @blueprint.get("/matches/codings/<int:number>.csv")
 def download_coding(number: int) -> Response:
-    """The codes that the reader sees, a row each."""
+    """The codes that the reader sees, one per row."""
     with reading() as session:
         codings.find_coding(session, number)
         coders = codings.seen_coders(session, number, current_user.name)
@@ -184,7 +186,7 @@ def _coding_fields(session: Session, found: Coding) -> dict[str, Any]:
 
 
 def _reading(number: int, read: Transcript, ids: Sequence[str], place: int) -> dict[str, Any]:
-    """Which line is chosen, and the addresses around it."""
+    """The selected line, and the addresses around it."""
 
     def at(match_id: str, line: int | None = None) -> str:
         return url_for("admin.coding", number=number, match=match_id, line=line, _anchor="read")
@@ -208,7 +210,7 @@ def _reading(number: int, read: Transcript, ids: Sequence[str], place: int) -> d
 
 
 def _labels(given: Sequence[GivenCode], names: dict[int, str], match_id: str, reader: str) -> dict[int, list[str]]:
-    """By line, the codes that it has, with who gave them where that is another coder."""
+    """The codes of each line, with the coder's name if it is another coder."""
     found: dict[int, list[str]] = {}
     for each in given:
         if each.match_id == match_id:
@@ -220,9 +222,9 @@ def _labels(given: Sequence[GivenCode], names: dict[int, str], match_id: str, re
 def _agreement(
     coding: Coding, seen: Sequence[str], coders: Sequence[Coder], numbers: tuple[int, int]
 ) -> dict[str, Any]:
-    """The figures of those who are done, which only one of them sees; of many matches they take a while.
+    """The agreement of the coders who are done, visible only to one of them; slow for many matches.
 
-    Made again when another coder is done, or when a match leaves, as `numbers` of matches and codes say.
+    Recomputed when another coder is done, or when a match is removed, as the `numbers` of matches and codes show.
     """
     if len(seen) < 2:
         return {"agreement": None, "without_library": None}

@@ -1,4 +1,6 @@
-"""Jobs of a kind side by side: their curves over each other, and their lines of the list. The address says it all."""
+"""Jobs of one kind side by side: their curves in one chart, and their lines from the list. The URL holds the whole
+state.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -36,7 +38,7 @@ _WHOLE: Mapping[str, tuple[str, str]] = {
 
 @blueprint.get("/compare/<jobs>")
 def compare(jobs: str) -> ResponseReturnValue:
-    """Up to six jobs of a kind (`run`, and the latest with a `tag`), the `figure` of their curves, and its drawing.
+    """Compare up to six jobs of a kind (`run`, and the latest with a `tag`) by the `figure` of their curves.
 
     `smooth`: exponential with `weight`, or moving with `window`; `log`: 1 for a log axis.
     """
@@ -104,7 +106,7 @@ def _named(curves: Sequence[Curve], name: str) -> Curve | None:
 
 
 def _chart(curves: Mapping[str, Curve | None], smoothing: Smoothing) -> Chart | None:
-    """The curves that there are in one chart; None where no job has that one."""
+    """The available curves in one chart; None if no job has that curve."""
     found = {name: curve for name, curve in curves.items() if curve is not None}
     if not found:
         return None
@@ -120,7 +122,7 @@ def _chart(curves: Mapping[str, Curve | None], smoothing: Smoothing) -> Chart | 
 
 
 def _smoothing() -> Smoothing:
-    """How the address says that curves are smoothed. Raises Invalid."""
+    """The smoothing of the curves that the URL asks for. Raises Invalid."""
     way = request.args.get("smooth", "")
     if way not in ("", EXPONENTIAL, MOVING):
         raise Invalid("smooth", expected=either((EXPONENTIAL, MOVING)), got=way)

@@ -1,4 +1,4 @@
-"""Datasets: the list, one of them with its figures and samples, where its rows came from, and its file."""
+"""Dataset pages: the list, one dataset with its figures and samples, the origin of its rows, and its file."""
 
 import json
 from collections import Counter
@@ -69,7 +69,7 @@ add_list(
 
 @blueprint.app_template_global()
 def dataset_word(field: str, word: str) -> str:
-    """What a word is called that a field of the spec of datasets may be."""
+    """The label of a value that a field of the dataset spec can take."""
     return word_label(fields_of(DatasetRequestSpec)[field], word)
 
 
@@ -109,7 +109,7 @@ def _dataset_page(dataset_id: int, refused: AppError | None = None) -> str:
 
 @blueprint.post("/datasets/<int:dataset_id>/rebuild")
 def rebuild_dataset(dataset_id: int) -> ResponseReturnValue:
-    """Build a dataset again by its own spec, and show that, or say why it cannot be."""
+    """Rebuild a dataset from its own spec and show the result, or say why it cannot be rebuilt."""
     with reading() as session:
         row = store.get_dataset(session, dataset_id)
         session.expunge(row)
@@ -123,7 +123,7 @@ def rebuild_dataset(dataset_id: int) -> ResponseReturnValue:
 
 
 def _samples(session: Session, row: Dataset) -> tuple[list[JSON], AppError | None]:
-    """Some rows as a page shows them, or why there are none."""
+    """Some rows as a page shows them, or the error that explains why there are none."""
     try:
         lines = store.sample(settings().home, row, SAMPLES)
     except (Conflict, NotFound) as error:
@@ -132,7 +132,7 @@ def _samples(session: Session, row: Dataset) -> tuple[list[JSON], AppError | Non
 
 
 def _sample(session: Session, row: JSON) -> JSON:
-    """A row as a page shows it; the match is None where there is none here."""
+    """A row as a page shows it; the match is None if it is not stored here."""
     match_id, _, seat = str(row.get("group", "")).rpartition(":")
     match = session.get(MatchRow, match_id) if seat in ("0", "1") else None
     score = None if match is None else match.utility_1 if int(seat) else match.utility_0
@@ -147,7 +147,7 @@ def _sample(session: Session, row: JSON) -> JSON:
 
 
 def _same(session: Session, row: Dataset) -> Sequence[Dataset]:
-    """Other datasets that hold the very same bytes."""
+    """Other datasets whose files are byte-identical."""
     same = Dataset.sha256 == row.sha256, Dataset.id != row.id, Dataset.complete
     others = select(Dataset).where(*same).order_by(Dataset.id)
     return session.scalars(others).all()
@@ -188,7 +188,7 @@ def _origins(session: Session, row: Dataset, first: int) -> Sequence[Any]:
 
 @blueprint.get("/datasets/<int:dataset_id>.jsonl")
 def dataset_file(dataset_id: int) -> Response:
-    """The rows of a dataset as they were cut."""
+    """The rows of a dataset as they were built."""
     with reading() as session:
         row = store.get_dataset(session, dataset_id)
         name = f"dataset-{row.id}-{row.sha256[:12]}.jsonl"
@@ -199,7 +199,7 @@ def dataset_file(dataset_id: int) -> Response:
 
 @blueprint.get("/datasets/<int:dataset_id>/export/<name>")
 def dataset_export(dataset_id: int, name: str) -> Response:
-    """The rows of a dataset in the form of another program."""
+    """The rows of a dataset in the format of another program."""
     with reading() as session:
         row = store.get_dataset(session, dataset_id)
         form = form_of(row.kind, name)
@@ -211,14 +211,16 @@ def dataset_export(dataset_id: int, name: str) -> Response:
 
 
 def _shades(colours: Palette) -> Sequence[str]:
-    """What was kept in the colour of bars everywhere, as the rows of the other chart, and what was left out in grey."""
+    """The colour of what was kept (that of bars everywhere, as in the chart of rows) and of what was left out
+    (grey).
+    """
     return colours.second, colours.strong
 
 
 def charts_of(row: Dataset) -> list[Chart]:
-    """How the scores of a dataset's seats are distributed, kept or not, and how long its rows are.
+    """The distribution of the scores of a dataset's seats, kept or not, and of the lengths of its rows.
 
-    Nobody knows scores of rows that were imported.
+    Imported rows have no known scores.
     """
     language = page_language()
     lengths = _lengths(row, language)

@@ -1,4 +1,4 @@
-"""Importing datasets: what their form has beyond the spec, and the reading of the file."""
+"""Importing datasets: what the form has beyond the spec, and how the file is read."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,7 +33,7 @@ SHOWN = 50  # bad rows on the page
 
 
 class _RefusedRows(RefusedField):
-    """A file that was refused for its bad rows, of which these are the first."""
+    """A file refused because of bad rows; holds the first of them."""
 
     def __init__(self, error: Invalid, rows: Sequence[RefusedRow]) -> None:
         super().__init__("file", error)
@@ -41,7 +41,7 @@ class _RefusedRows(RefusedField):
 
 
 class DatasetImportPage(SpecPage[DatasetImportSpec]):
-    """The form of an import."""
+    """The form for importing a dataset."""
 
     spec = DatasetImportSpec
     words = FormWords(
@@ -90,7 +90,7 @@ def _read_rows(engine: Engine, home: Path, wanted: RowImport) -> ReadImport:
 
 
 def refuse_upload() -> ResponseReturnValue | None:
-    """Show the form again where a signed-in experimenter sends a file that is larger than the setting says."""
+    """Show the form again if a signed-in experimenter sends a file larger than the setting allows."""
     if request.endpoint != "admin.import_dataset" or not isinstance(refused_body(), TooLarge):
         return None
     return (_PAGE.refused(too_large(_most())), 413) if current_user.is_authenticated else None

@@ -1,4 +1,4 @@
-"""Making datasets: what their form has beyond the spec, and the cutting."""
+"""Making datasets: what the form has beyond the spec, and how the dataset is built."""
 
 from pathlib import Path
 
@@ -52,11 +52,11 @@ class DatasetPage(SpecPage[DatasetRequestSpec]):
         return link, request_of(row.spec).to_json(), {}
 
     def further(self) -> JSON:
-        """The formulas of rewards."""
+        """The reward formulas."""
         return {"rewarded": {game.title: game.rewards.summary for game in GAMES.values() if game.rewards}}
 
     def make(self, asked: Asked[DatasetRequestSpec]) -> str:
-        """Cut it, in a thread, unless this form was sent before."""
+        """Build the dataset in a thread, unless this form was already sent."""
         number = result_before()
         if number is None:
             spec, home = asked.spec, settings().home
@@ -76,7 +76,7 @@ def _built(engine: Engine, home: Path, spec: DatasetRequestSpec) -> store.Unregi
 
 
 def check_size(found: DatasetBuild, command: str = "flask dataset rebuild") -> None:
-    """Raises Invalid, which names the command, where there is more to read than somebody at a page waits for."""
+    """Raises Invalid, which names the command, if there is more to read than a page should wait for."""
     if found.matches > MOST:
         raise Invalid(
             "matches",

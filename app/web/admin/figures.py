@@ -1,6 +1,6 @@
-"""Figures as files: a page hands back the spec that this server gave it, and gets the SVG, PDF or PNG of commands.
+"""Figures as files: a page sends back a spec it got from this server and gets the SVG, PDF or PNG that commands make.
 
-Specs are signed as they are sent, so that nothing is drawn that was not made here.
+Specs are signed when they are sent, so that only specs made here are drawn.
 """
 
 import json
@@ -24,7 +24,7 @@ _one_at_a_time = BoundedSemaphore(1)  # each draws in a process of its own
 
 @blueprint.app_template_global()
 def figure_signature(specs: str) -> str:
-    """The signature of the text of a spec, or of one for each theme."""
+    """The signature of the text of a spec, or of the set of one spec for each theme."""
     return _signer().get_signature(specs.strip()).decode()
 
 
@@ -39,8 +39,8 @@ def spec_answer(chart: Chart) -> Response:
 def save_figure(form: str) -> Response:
     """A figure of a page as a file.
 
-    Fields: `specs` with its `signature`, both as the page got them; of two specs that of `theme`; its `title`; and
-    `parameter-NAME`, a number, of each parameter of the spec that the page has changed.
+    Fields: `specs` and its `signature`, both as the page got them; `theme`, which selects one of two specs; `title`;
+    and `parameter-NAME`, a number, for each parameter of the spec that the page has changed.
     """
     if form not in FORMATS:
         raise NotFound("format", expected=either(FORMATS), got=form)
@@ -66,7 +66,7 @@ def save_figure(form: str) -> Response:
 
 
 def _set(parameter: dict[str, Any]) -> dict[str, Any]:
-    """A parameter of a spec with the number that the page has given it."""
+    """A parameter of a spec, set to the number that the page sent for it."""
     given = request.form.get(f"parameter-{parameter['name']}", type=float)
     return parameter if given is None else {**parameter, "value": given}
 

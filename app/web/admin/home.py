@@ -1,4 +1,4 @@
-"""The overview: what goes on, what went wrong, and everything that was played as CSV."""
+"""The overview: what is running, what went wrong, and everything that was played as CSV."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ from app.web.seats import settings
 
 @blueprint.get("/")
 def home() -> str:
-    """What is played now, what went wrong and was played last, and who can be played against."""
+    """What is being played, what went wrong or was played last, and the models that can be played against."""
     now, today = datetime.now(UTC), midnight()
     with reading() as session:
         figures, models, rounds = overview(session, now, today), list_models(session), open_rounds(session)
@@ -74,7 +74,7 @@ def home() -> str:
 
 
 class JobFailure(NamedTuple):
-    """A job that has stopped because it could not go on."""
+    """A job that stopped because it could not continue."""
 
     at: datetime
     job_kind: JobKind[Any]
@@ -84,7 +84,7 @@ class JobFailure(NamedTuple):
 
 
 def _failures(session: Session, now: datetime) -> list[ModelFailure | JobFailure]:
-    """What went wrong last with matches, models and jobs of every kind, the newest first."""
+    """Recent failures of matches, models and jobs of every kind, newest first."""
     failures: list[ModelFailure | JobFailure] = [*last_failures(session, now)]
     failures += [
         JobFailure(item.row.ended_at, kind, item.row.id, named_job(kind, item), item.row.error or "")
@@ -96,7 +96,7 @@ def _failures(session: Session, now: datetime) -> list[ModelFailure | JobFailure
 
 
 def _needs(session: Session, causes: Sequence["FailureCause"]) -> list[NeedLine]:
-    """What waits for an experimenter: jobs that failed and have not been resumed, and all else."""
+    """What waits for an experimenter: failed jobs that have not been resumed, and everything else."""
     failed = [(each.latest, each.times) for each in causes if isinstance(each.latest, JobFailure)]
     return [
         *(failed_need(latest.job_kind, latest.number, latest.name, latest.detail, times) for latest, times in failed),
@@ -105,14 +105,14 @@ def _needs(session: Session, causes: Sequence["FailureCause"]) -> list[NeedLine]
 
 
 class FailureCause(NamedTuple):
-    """Failures of one model, or of one kind of jobs, with one cause: the latest of them, and how many there are."""
+    """Failures of one model, or of one kind of job, with the same cause: the latest one, and their number."""
 
     latest: ModelFailure | JobFailure
     times: int
 
 
 def _by_cause(failures: Sequence[ModelFailure | JobFailure]) -> list[FailureCause]:
-    """Failures by what they have in common, the one that came last first. `failures` have the newest first."""
+    """Failures grouped by cause, most recent first. `failures` are sorted newest first."""
     causes: dict[tuple[Any, ...], list[ModelFailure | JobFailure]] = {}
     for failure in failures:
         of = failure.job_kind if isinstance(failure, JobFailure) else (failure.kind, failure.fault, failure.model)
@@ -175,7 +175,9 @@ def _minutes(now: datetime, since: datetime) -> str:
 
 @blueprint.get("/export/<name>.csv")
 def download(name: str) -> Response:
-    """A CSV as it is written. `guard=1` and `bom=1` are as on the command line; what filters the list of matches
-    filters here, too. Raises NotFound for another table or player, Invalid for a filter that cannot be.
+    """Stream a CSV as it is written.
+
+    `guard=1` and `bom=1` work as on the command line; the filters of the list of matches apply here, too. Raises
+    NotFound for an unknown table or player, Invalid for an impossible filter.
     """
     return csv_download(name, request.args)

@@ -1,8 +1,8 @@
-"""Small charts of the overview: matches by day, and the latest job of each kind whose figures changed as it went on.
+"""Small charts of the overview: matches by day, and the latest job of each kind whose figures changed as it ran.
 
-They are made of what is kept: how many matches of each round are over, and figures by step. Matches of people are
-counted by their index, and only those of the days that are shown; those of a round that went over midnight are counted
-once a day, up to its last day: the others of those that are over ended on that day.
+They use stored data: the number of finished matches of each round, and figures by step. Matches of people are counted
+by their index, and only for the days shown. Matches of a round that ran past midnight are counted once a day, up to its
+last day; the rest of its finished matches ended on that last day.
 """
 
 import time
@@ -38,7 +38,7 @@ _one_at_a_time = BoundedSemaphore(1)  # so that requests that come together do n
 
 
 class DayBar(NamedTuple):
-    """The matches of a day: of people, by when they began, and of rounds, by when they ended."""
+    """The matches of a day: those of people by their start, those of rounds by their end."""
 
     day: date
     people: int
@@ -46,7 +46,10 @@ class DayBar(NamedTuple):
 
 
 class SmallCurve(NamedTuple):
-    """The first curve of a job. `path` draws it; `end` is where it ends, from `start` on, at the place `at`."""
+    """The first curve of a job.
+
+    `path` draws it; its values run from `start` to `end`, which is at the place `at`.
+    """
 
     name: str
     address: str
@@ -60,7 +63,7 @@ class SmallCurve(NamedTuple):
 
 
 class _Points(NamedTuple):
-    """Of a curve: what it is, what its places are, and some of its points, the last one among them."""
+    """The title of a curve, the meaning of its places, and some of its points, including the last."""
 
     title: Phrase
     x: Phrase
@@ -68,19 +71,19 @@ class _Points(NamedTuple):
 
 
 class SmallCharts(NamedTuple):
-    """What the overview draws."""
+    """The charts of the overview."""
 
     days: Sequence[DayBar]
     curves: Sequence[SmallCurve]
 
     @property
     def most(self) -> int:
-        """Matches of the day with the most of them."""
+        """The number of matches on the busiest day."""
         return max(each.people + each.rounds for each in self.days)
 
 
 class _Kept(NamedTuple):
-    """What was last read of something, by its state then and the clock of `time.monotonic`."""
+    """The last value read for something, with its state then and the time by `time.monotonic`."""
 
     state: Any
     at: float
@@ -88,8 +91,9 @@ class _Kept(NamedTuple):
 
 
 def small_charts(session: Session, midnight: datetime) -> SmallCharts:
-    """The charts of today, which began at `midnight` of the time zone whose days are shown, and of the days before; a
-    curve may be half a minute old.
+    """The charts of today and the days before it.
+
+    Today began at `midnight`, in the time zone whose days are shown. A curve may be half a minute old.
     """
     return SmallCharts(_days(session, midnight), [curve for kind in JOB_KINDS if (curve := _curve(session, kind))])
 
@@ -113,13 +117,19 @@ def _days(session: Session, midnight: datetime) -> list[DayBar]:
 
 
 def _people_between(begin: datetime, end: datetime) -> ScalarSelect[int]:
-    """How many matches of people began then: counted in the index, as reading them took most of the page's time."""
+    """The number of matches that people began between two times.
+
+    Counted in the index, because reading the matches took most of the page's time.
+    """
     began = MatchRow.source.in_(PEOPLES), MatchRow.started_at >= begin, MatchRow.started_at < end
     return select(func.count()).select_from(MatchRow).where(*began).scalar_subquery()
 
 
 def _before(session: Session, number: int, begins: Sequence[datetime], last: date) -> Counter[date | None]:
-    """The matches of a round that ended before its last day, by day: None for any before `begins`, when days begin."""
+    """The matches of a round that ended before its last day, counted by day.
+
+    `begins` are the times at which days begin; None stands for everything earlier.
+    """
     until = datetime(last.year, last.month, last.day, tzinfo=begins[0].tzinfo)
     shown = [begin for begin in begins if begin < until]
     days = {None: (MatchRow.ended_at < min(begins[0], until),)} | {
@@ -134,7 +144,7 @@ def _before(session: Session, number: int, begins: Sequence[datetime], last: dat
 
 
 def _curve(session: Session, kind: JobKind[Any]) -> SmallCurve | None:
-    """That of the latest job of a kind that has begun; None without one, or where it has too few points."""
+    """The curve of the latest job of a kind that has started; None without such a job, or if it has too few points."""
     if not kind.curves:
         return None
     begun = select(kind.table).where(kind.table.started_at.is_not(None), kind.table.removed_at.is_(None))
@@ -155,7 +165,9 @@ def _curve(session: Session, kind: JobKind[Any]) -> SmallCurve | None:
 
 
 def _looked(name: Hashable, state: Any, is_over: bool, read: Any, *arguments: Any) -> Any:
-    """What `read(session, *arguments)` gives, off the event loop: once for a state that is over, else now and then."""
+    """The result of `read(session, *arguments)`, read off the event loop: once if the state is final, else
+    periodically.
+    """
     kept: dict[Hashable, _Kept] = current_app.extensions.setdefault(__name__, {})
 
     def is_fresh() -> bool:
@@ -180,7 +192,7 @@ def _points(session: Session, kind: JobKind[Any], number: int) -> _Points | None
 
 
 def _drawn(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Points in units of the drawing, whose top is 0."""
+    """The points in drawing units, with 0 at the top."""
     (left, right), values = (points[0][0], points[-1][0]), [value for _, value in points]
     low, wide, high = min(values), (right - left) or 1, (max(values) - min(values)) or 1
     return [

@@ -1,4 +1,4 @@
-"""Parts of the overview: what needs an experimenter now, what runs, and the people of today."""
+"""Parts of the overview: what needs an experimenter now, what is running, and today's people."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -37,9 +37,9 @@ _EVERY = 30.0  # seconds for which the limits that were read are kept
 
 
 class NeedLine(NamedTuple):
-    """Something that waits for an experimenter: what happened, what comes if nothing is done, and one press.
+    """Something that waits for an experimenter: what happened, what follows if nothing is done, and a button.
 
-    `posts` are buttons: what each says, its address, and the action that it sends.
+    `posts` are buttons: for each its label, its address, and the action that it sends.
     """
 
     kind: Phrase
@@ -53,7 +53,7 @@ class NeedLine(NamedTuple):
 
 
 class RunLine(NamedTuple):
-    """What runs or waits to: a job of any kind, or an open wave."""
+    """Something that runs or waits to run: a job of any kind, or an open wave."""
 
     name: Reference
     state: State
@@ -64,7 +64,7 @@ class RunLine(NamedTuple):
 
 
 class PeopleLine(NamedTuple):
-    """The people of a wave today, those who play without a study, or the bots of rehearsals."""
+    """Today's people of a wave, those who play without a study, or rehearsal bots."""
 
     who: Reference | Phrase
     here: int | None
@@ -79,7 +79,7 @@ RESUME, REOPEN = Phrase("Resume"), Phrase("Reopen")
 
 
 def failed_need(kind: JobKind[Any], number: int, name: str, why: str, times: int) -> NeedLine:
-    """That a job has failed."""
+    """The line for a failed job."""
     posts = [(RESUME, job_address(kind, number), "resume")] if times == 1 else []
     what = Reference(kind.name, number, name)
     return NeedLine(
@@ -88,7 +88,7 @@ def failed_need(kind: JobKind[Any], number: int, name: str, why: str, times: int
 
 
 def other_needs(session: Session) -> list[NeedLine]:
-    """Limits that are near, paused waves, and batches of payments that nobody has confirmed."""
+    """Limits that are nearly reached, paused waves, and payment batches that nobody has confirmed."""
     found = [
         NeedLine(Phrase("limit"), cause.text, Phrase("What it limits stops when it is reached."), link=cause.path)
         for cause in _near_limits()
@@ -122,14 +122,14 @@ def other_needs(session: Session) -> list[NeedLine]:
 
 
 class _CachedLimits(NamedTuple):
-    """The limits that were near, and when they were read by the clock of `time.monotonic`."""
+    """The limits that were nearly reached, and when they were read by the clock of `time.monotonic`."""
 
     at: float
     found: list[NoticeCause]
 
 
 def _near_limits() -> list[NoticeCause]:
-    """The limits that are used up to 80 % and more, read off the event loop; they may be half a minute old."""
+    """The limits that are at least 80 % used, read off the event loop; they may be half a minute old."""
     last: _CachedLimits | None = current_app.extensions.get(__name__)
     if last is None or time.monotonic() > last.at + _EVERY:
         last = _CachedLimits(time.monotonic(), in_worker_thread(db.engine, near_limits, settings()))
@@ -138,7 +138,7 @@ def _near_limits() -> list[NoticeCause]:
 
 
 def runs(session: Session, rounds: Sequence[RoundListItem]) -> ListView:
-    """All jobs that wait or run and all waves that are open, each with the buttons that stop it. `rounds` are open."""
+    """All waiting or running jobs and all open waves, each with the buttons that stop it. `rounds` are open."""
     lines = [*_waves(session)]
     for kind in kinds_with_live_jobs(session):
         listing = list_of(kind)
@@ -162,7 +162,7 @@ def runs(session: Session, rounds: Sequence[RoundListItem]) -> ListView:
 
 
 def _live_items(session: Session, kind: JobKind[Any], rounds: Sequence[RoundListItem]) -> Sequence[Any]:
-    """The jobs of a kind that wait or run, as items of its list."""
+    """The waiting or running jobs of a kind, as items of its list."""
     if kind is ROUND:
         return rounds
     live = select(kind.table).where(kind.table.status.in_(states.LIVE)).order_by(kind.table.id.desc())
@@ -199,7 +199,7 @@ def _waves(session: Session) -> list[RunLine]:
 
 
 def people_today(session: Session, midnight: datetime) -> ListView:
-    """The people since then by wave, those without a study, and the bots of rehearsals under a line of their own."""
+    """The people since midnight by wave, those without a study, and the rehearsal bots in a separate line."""
     entered = Enrolment.enrolled_at >= midnight
     ended = Enrolment.ended_at >= midnight
     counted: Sequence[ColumnElement[bool]] = (
@@ -234,7 +234,7 @@ def people_today(session: Session, midnight: datetime) -> ListView:
 
 
 def _matches_today(session: Session, midnight: datetime) -> Mapping[int | None, tuple[int, int]]:
-    """The matches that began today and are over, and those of them that were aborted, by wave; None: of no study."""
+    """Today's finished matches and the aborted ones among them, by wave; None for matches without a study."""
     aborted = func.count(case((MatchRow.reason == "aborted", 1)))
     # All by one index: a match has a reason once it is over, and an arm if it is of a study.
     over = MatchRow.started_at >= midnight, MatchRow.reason.is_not(None)

@@ -1,4 +1,4 @@
-"""What was played as a log for the viewer of Inspect, sent as it is read."""
+"""Matches as a log for the viewer of Inspect, streamed as it is read."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ from app.web.downloads import download
 def download_inspect_log(form: str) -> Response:
     """The chosen matches as a log for the viewer of Inspect, as `flask export inspect` writes it.
 
-    Raises NotFound for another form and where no match is chosen, Invalid for matches of several games.
+    Raises NotFound for another form or if no match is chosen, Invalid for matches of several games.
     """
     if form not in FORMS:
         raise NotFound("export", expected=either(f"inspect.{each}" for each in FORMS), got=f"inspect.{form}")

@@ -1,6 +1,6 @@
-"""The page that starts a job of a kind: what is asked for is stored, and a worker called.
+"""The page that starts a job of a kind: it stores the request and calls a worker.
 
-A kind registers a subclass of JobForm, which says what is so for it alone.
+Each kind registers a subclass of JobForm with what is specific to it.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from app.web.new_jobs import create, enqueue, prepared
 
 
 class JobForm(SpecPage[S], Generic[R, S]):
-    """The form of a kind."""
+    """The form that starts jobs of a kind."""
 
     kind: JobKind[R]
     path: ClassVar[str] = ""  # of its pages, where that is not called as the kind is

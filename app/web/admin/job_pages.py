@@ -1,6 +1,6 @@
-"""Pages of jobs of every kind: the list, one job as it runs, and what its buttons do.
+"""Pages of jobs of every kind: the list, one job as it runs, and the actions of its buttons.
 
-A kind that has pages of its own registers them here; the pages of all others are made of what its JobKind says.
+A kind with its own pages registers them here; the pages of all others are made from their JobKind.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,13 +44,13 @@ from app.web.seats import settings
 
 @dataclass(frozen=True, slots=True)
 class JobPages:
-    """The pages of a kind, where the JobPage that it declares says what one shows.
+    """The pages of a kind; its JobPage declares what a page shows.
 
-    title: of its list and in the navigation: text or lazy text. path: of its list, below that of all admin pages.
-    number: what rules call the number of a job, which follows `path`; its endpoint is called after it. below: the path
-    of the section whose second line has its list; empty: it is a section of its own. template: of a page with parts of
-    its own, for which `fields` reads what they show of an item. render: a job's page by its number, with why the
-    pressed button did nothing, of a kind that makes it by itself.
+    title: of its list and in the navigation, as text or lazy text. path: of its list, below that of all admin pages.
+    number: the name of the job number in URL rules, where it follows `path`; the endpoint is named after it. below: the
+    path of the section whose second line has its list; empty: it is a section of its own. template: for a page with
+    parts of its own; `fields` reads what they show of an item. render: for a kind that makes its page itself: takes a
+    job's number and why the pressed button did nothing.
     """
 
     title: Any
@@ -63,7 +63,7 @@ class JobPages:
 
 
 class _Section(NamedTuple):
-    """A section of a page as its template takes it."""
+    """A section of a page in the form its template takes."""
 
     section: Section
     facts: Sequence[tuple[ListColumn, Any]]
@@ -74,9 +74,9 @@ _OWN: dict[str, JobPages] = {}
 
 
 def register_pages(kind: JobKind[Any], pages: JobPages, **around: Any) -> None:
-    """Have a kind shown on pages of its own: its list, and the page of a job, which takes POST from its buttons.
+    """Give a kind pages of its own: its list, and the page of a job, which accepts POST from its buttons.
 
-    `around`: what is around the list, as fields of ListPage.
+    `around`: what surrounds the list, as fields of ListPage.
     """
 
     def act(**number: int) -> ResponseReturnValue:
@@ -94,7 +94,7 @@ def register_pages(kind: JobKind[Any], pages: JobPages, **around: Any) -> None:
 
 
 def pages_of(kind: JobKind[Any]) -> JobPages:
-    """The pages of a kind: its own, or those that every kind has."""
+    """The pages of a kind: its own, or else the default ones."""
     own = _OWN.get(kind.name)
     if own is not None:
         return own
@@ -111,24 +111,24 @@ def job_address(kind: JobKind[Any], number: int | None = None) -> str:
 
 @blueprint.app_template_global()
 def job_name(kind: JobKind[Any], number: int) -> str:
-    """What a job is called, in the language of the page."""
+    """The display name of a job, in the language of the page."""
     name = kind.subject(number).render(gettext)
     return name[:1].upper() + name[1:]
 
 
 def headed(kind: JobKind[Any], item: Any) -> dict[str, str]:
-    """What heads the page of a job: its name, and what it is called by its number where that is something else."""
+    """The heading of a job's page: its name, and its numbered name if that is different."""
     name, numbered = called(kind, item), job_name(kind, item.row.id)
     return {"name": name, "numbered": numbered} if isinstance(name, str) else {"name": numbered, "numbered": ""}
 
 
 def named_job(kind: JobKind[Any], item: Any) -> str:
-    """A job by its name with its number behind it, or by its number alone, in the language of the page."""
+    """A job's name followed by its number, or its number alone, in the language of the page."""
     return capital_phrase(named(kind, item))
 
 
 def job_actions(kind: JobKind[Any], row: Any, state: str) -> dict[str, Any]:
-    """What a page offers to do with a job in that state, for the buttons of its template."""
+    """The actions that a page offers for a job in that state, for the buttons of its template."""
     return {
         "act": job_address(kind, row.id),
         "compare": url_for("admin.compare", jobs=kind.plural, run=row.id),
@@ -141,7 +141,7 @@ def job_actions(kind: JobKind[Any], row: Any, state: str) -> dict[str, Any]:
 
 
 def budget_fields(kind: JobKind[Any], row: Any) -> list[tuple[str, str, str]]:
-    """The fields in which a job that has a budget gets a higher one as it is resumed: name, title, the one so far."""
+    """The fields that raise the budget of a job with one when it is resumed: name, title, current value."""
     has_one = row.budget_usd or row.budget_tokens or stopped_by_budget(row)
     if not kind.may_spend(row) or not has_one:
         return []
@@ -176,7 +176,7 @@ def render_job(kind: JobKind[Any], number: int, refused: AppError | None = None)
 
 
 def _rows(session: Session, sections: Sequence[Section], item: Any) -> list[list[_Section]]:
-    """Those of the sections that say something on pages, those beside each other together."""
+    """The sections that have something to show on pages, grouped into rows of those beside each other."""
     rows: list[list[_Section]] = []
     for each in (_section(session, section, item) for section in sections):
         shown = each.section.fragment or each.section.counts or each.section.name == ASKED
@@ -186,7 +186,7 @@ def _rows(session: Session, sections: Sequence[Section], item: Any) -> list[list
 
 
 def facts_on_page(session: Session, section: Section, item: Any) -> list[tuple[ListColumn, Any]]:
-    """The facts that pages show in a section, each with its cell."""
+    """The facts that a section shows on pages, each with its cell."""
     return [(each, each.cells(session, [item])[0]) for each in section.facts if is_on_pages(each)]
 
 
@@ -203,17 +203,17 @@ def _section(session: Session, section: Section, item: Any) -> _Section:
 
 
 def requester() -> Requester:
-    """Who is signed in, to be read before anything is handed to the thread that writes."""
+    """The signed-in user, to be read before work is handed to the writing thread."""
     return Requester(current_user.id, current_user.name)
 
 
 def read_compared(session: Session, kind: JobKind[R], name: str, most: int) -> list[R]:
-    """The jobs of a kind to be compared, whose numbers the address has under a name. Raises NotFound and Invalid."""
+    """The jobs of a kind to compare, whose numbers are in the URL under a name. Raises NotFound and Invalid."""
     return [kind.get(session, number) for number in compared_numbers(name, most)]
 
 
 def compared_numbers(name: str, most: int, least: int = 2) -> list[int]:
-    """The numbers of the jobs to be compared, which the address has under a name. Raises Invalid."""
+    """The numbers of the jobs to compare, which are in the URL under a name. Raises Invalid."""
     given = [text for text in request.args.getlist(name) if text][: most + 1]
     numbers = dict.fromkeys(whole_number(text, name, 1, LARGEST) for text in given)
     if not least <= len(numbers) <= most:
@@ -242,7 +242,7 @@ def list_page(kind: JobKind[Any], pages: JobPages, **fields: Any) -> ListPage:
 
 
 def _act(kind: JobKind[Any], number: int) -> ResponseReturnValue:
-    """Do what the pressed button says: cancel or resume a job of any kind."""
+    """Carry out the pressed button's action: cancel or resume a job of any kind."""
     action = request.form.get("action")
     try:
         if action == "cancel":
@@ -277,17 +277,17 @@ def job_list(jobs: str) -> ResponseReturnValue:
 
 @blueprint.get("/other-jobs/<jobs>/<int:job>")
 def job_of_kind(jobs: str, job: int) -> str:
-    """One job of a kind: how far it is, what it says of itself, and what can be done with it."""
+    """One job of a kind: its progress, its facts, and the available actions."""
     return render_job(_find(jobs), job)
 
 
 @blueprint.post("/other-jobs/<jobs>/<int:job>")
 def act_on_job_of_kind(jobs: str, job: int) -> ResponseReturnValue:
-    """Do what the pressed button says."""
+    """Carry out the pressed button's action."""
     return _act(_find(jobs), job)
 
 
 def _find(jobs: str) -> JobKind[Any]:
-    """The kind of that plural, if it has no pages of its own; else nothing is found."""
+    """The kind with that plural, if it has no pages of its own; otherwise 404."""
     kind = next((kind for kind in JOB_KINDS if kind.plural == jobs and kind.name not in _OWN), None)
     return kind or abort(404)

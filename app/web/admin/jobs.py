@@ -1,4 +1,4 @@
-"""Training jobs: the list, one job as it runs, its loss curve, and what can be done with it."""
+"""Training jobs: the list, one job as it runs, its loss curve, and the actions on it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -33,7 +33,7 @@ def job_chart(job_id: int) -> ResponseReturnValue:
 
 @blueprint.get("/jobs/<int:job_id>/charts/method.json")
 def job_method_chart(job_id: int) -> ResponseReturnValue:
-    """The same of the extra training metrics of its method; 404 where there are none."""
+    """The extra training metrics of a job's method as a Vega-Lite spec, in the same way; 404 if there are none."""
     return _chart_spec(job_id, method_chart_of)
 
 
@@ -88,7 +88,7 @@ def method_chart_of(row: TrainingJob, events: Any) -> Chart | None:
 
 
 def chart_name(row: TrainingJob) -> str:
-    """What a chart calls a job."""
+    """The name of a job in a chart."""
     return str(gettext("job %(number)s", number=row.id))
 
 

@@ -1,4 +1,4 @@
-"""Training jobs side by side: their losses in one chart, how far each came, and the settings in which they differ."""
+"""Training jobs side by side: their losses in one chart, how far each got, and the settings in which they differ."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ from app.web.chart_language import page_language
 
 @blueprint.get("/jobs/compare")
 def compare_jobs() -> ResponseReturnValue:
-    """Training jobs side by side; without any, how to choose them."""
+    """Training jobs side by side; if none are given, instructions for choosing them."""
     try:
         with reading() as session:
             return _compared(session, read_compared(session, TRAINING, "job", MOST_JOBS))
@@ -48,7 +48,7 @@ def _compared(session: Session, rows: Sequence[TrainingJob]) -> str:
 
 
 def _differing(rows: Sequence[TrainingJob], recipes: Mapping[int, JSON]) -> list[tuple[str, list[Any]]]:
-    """The settings in which the jobs differ, by name, each with its value in every job; None where one has none."""
+    """The settings in which the jobs differ, by name, with each job's value; None for a job without one."""
     found = [
         {name: value for name, value in recipes.get(row.id, row.config).items() if name != SFT_DATA} for row in rows
     ]

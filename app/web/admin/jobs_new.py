@@ -35,10 +35,10 @@ class _TrainingForm(JobForm[TrainingJob, TrainingSpec]):
     )
 
     def suggested(self, session: Session, given: JSON) -> JSON:
-        """A first try, or a method's published settings, on what the address names.
+        """Settings for a first try, or a method's published settings, for what the URL names.
 
-        What it learns from and begins with is never chosen here: the newest of either changes by itself, and nobody
-        would notice that a training was on the wrong one.
+        The dataset to learn from and the model to start from are never preselected: the newest of either changes over
+        time, and nobody would notice that a training used the wrong one.
         """
         if preset := request.args.get("preset"):
             fields = {"config": {**preset_fields(given.get("method", ""), preset)}}
@@ -56,7 +56,7 @@ class _TrainingForm(JobForm[TrainingJob, TrainingSpec]):
         return {**found, "name": _free_name(session, base or method), **given}
 
     def spec_of(self, session: Session, row: TrainingJob) -> JSON:
-        """The model of a job that is done has its name, so that the next one needs another."""
+        """The spec of a job, with another name if the job is done, because its model has taken the name."""
         spec = super().spec_of(session, row)
         return spec if row.model_id is None else {**spec, "name": _free_name(session, row.name)}
 
@@ -65,7 +65,7 @@ register_form(_TrainingForm())
 
 
 def _free_name(session: Session, stem: str) -> str:
-    """A name after an older one, which neither a model nor a job has."""
+    """A name derived from an older one that no model or job has."""
     taken = {*session.scalars(select(LanguageModel.name)), *session.scalars(select(TrainingJob.name))}
     head, mark, number = stem.rpartition("-")
     stem = head if mark and number.isdecimal() else stem

@@ -1,6 +1,6 @@
 """The leaderboard of models: their ratings in a game, their cross-play, and what would settle their order.
 
-It is made off the event loop, and made again when more matches are over; of very many, not each time.
+It is computed off the event loop, and again when more matches have finished; with very many matches, not each time.
 """
 
 import time
@@ -48,7 +48,7 @@ _PAUSE = 20  # times as long as that, nothing is read again
 
 @dataclass(slots=True)
 class _KeptMatches:
-    """The matches of a tournament as they were read, and the leaderboards that were made of them, by part and role."""
+    """The matches of a tournament as last read, and the leaderboards computed from them, by part and role."""
 
     version: tuple[Any, ...]
     good_until: float  # of a clock that only goes on
@@ -93,7 +93,7 @@ class NeighbourLine(NamedTuple):
 
 @blueprint.get("/models/leaderboard")
 def leaderboard() -> ResponseReturnValue:
-    """The ratings in one game and one role: those of the game with the most matches, and of both roles, if not said."""
+    """The ratings in one game and role; the default is the game with the most matches, and both roles."""
     given = _asked_for()
     try:
         choice = _tournament_choice(given)
@@ -132,7 +132,7 @@ def leaderboard_csv() -> Response:
 
 
 def _asked_for() -> dict[str, str]:
-    """What the address says of the tournament and of what is shown of it."""
+    """The URL parameters that choose the tournament and what to show of it."""
     names = ("part", "role", "matrix", "campaign")
     return {name: request.args[name] for name in names if request.args.get(name)}
 
@@ -147,10 +147,10 @@ def _tournament_choice(given: Mapping[str, str]) -> TournamentChoice:
 def _boards(
     choice: TournamentChoice, part: str | None, role: str | None
 ) -> tuple[list[Leaderboard], dict[str, int], bool]:
-    """The leaderboard that is shown, then those of the other games and weights; the numbers of models by name; and
+    """The leaderboard to show, followed by those of the other games and weights; the numbers of models by name; and
     whether rounds are being played.
 
-    Raises NotFound for a part that is not there, and Invalid for a role that its game does not have.
+    Raises NotFound for a missing part, and Invalid for a role that its game does not have.
     """
     engine = db.engine
     version, model_ids, is_live = in_worker_thread(engine, _version)
@@ -172,9 +172,9 @@ def _boards(
 
 
 def _kept_matches(choice: TournamentChoice, version: tuple[Any, ...]) -> _KeptMatches:
-    """The matches of a tournament, read again when there are others, but not all the time where that takes long.
+    """The matches of a tournament, read again when there are new ones, but less often if reading takes long.
 
-    Only the latest ones of a few tournaments are kept: a hundred thousand matches take some megabytes.
+    Only those of the few most recently used tournaments are kept: a hundred thousand matches take some megabytes.
     """
     engine = db.engine
     place = str(engine.url), choice
@@ -199,13 +199,13 @@ def _rated(_session: Session, matches: TournamentMatches, role: str) -> Leaderbo
 
 
 def _usual_role(game: str) -> str:
-    """Whose view a cross-play is shown in: that of the first role, or where there is but one, of both seats."""
+    """The role from whose view a cross-play is shown: the first one, or both seats if the game has only one role."""
     first, second = find_game(game).roles
     return BOTH if first == second else first
 
 
 def _version(session: Session) -> tuple[tuple[Any, ...], dict[str, int], bool]:
-    """What changes whenever tournaments do or prices; the models; and whether any round is being played."""
+    """A version that changes whenever tournaments or prices do; the models; and whether any round is being played."""
     rounds = session.execute(select(func.count(), func.sum(RoundRow.finished), func.max(RoundRow.created_at))).one()
     frozen = select(func.count(), func.max(Wave.frozen_at)).where(Wave.frozen_at.is_not(None))
     people = session.execute(frozen).one()
@@ -221,7 +221,7 @@ def _version(session: Session) -> tuple[tuple[Any, ...], dict[str, int], bool]:
 
 
 def _role_names(game: str) -> dict[str, str]:
-    """What the roles of a game are called, and both together."""
+    """The display names of a game's roles, and of both together."""
     found = find_game(game)
     first, second = roles_of(game)
     if found.roles[0] == found.roles[1]:

@@ -21,7 +21,7 @@ add_address("lineage", lambda number: url_for("admin.lineage", number=number))
 
 @blueprint.get("/models/<int:number>/lineage")
 def lineage(number: int) -> str:
-    """Model ← job ← dataset ← rounds ← models, as far back as there are any; and what was made from the model."""
+    """Model ← job ← dataset ← rounds ← models, as far back as it goes; and what was made from the model."""
     # In a thread: datasets may have a hundred thousand rows.
     found = in_worker_thread(db.engine, _both, number)
     above = found["above"]
@@ -37,8 +37,8 @@ def lineage(number: int) -> str:
 
 
 def _both(session: Session, number: int) -> dict[str, Any]:
-    """What the model was made from, what was made from it, the rounds and training jobs of these with their states, and
-    the models that learned from datasets of which people have withdrawn something.
+    """What the model was made from, what was made from it, the rounds and training jobs of both with their states, and
+    the models trained on datasets from which people have withdrawn something.
     """
     above, below = ancestors(session, number), descendants(session, number)
     jobs = [*(each.job for each in above if each.job), *below.jobs]

@@ -1,7 +1,7 @@
-"""The page of a list: sorted by any column, a page at a time, with the columns that its reader chose; and its files.
+"""The page of a list: sorted by any column, one page at a time, with the columns its reader chose; and its files.
 
-A list may also be a part of another page (`read_list`), and some of its items a table there (`table_of`).
-app/core/lists.py says what a list is.
+A list may also be part of another page (`read_list`), and some of its items a table there (`table_of`).
+app/core/lists.py defines lists.
 """
 
 import json
@@ -58,7 +58,7 @@ _PAGES: dict[str, "ListPage"] = {}
 @dataclass(frozen=True, slots=True)
 class ListFilter:
     """A field of the form above a list: a choice of values with their titles, or without `choices` a text, day or
-    number. One that is `seldom` is shown only where it was given.
+    number. A `seldom` field is shown only if it was given.
     """
 
     name: str
@@ -71,16 +71,15 @@ class ListFilter:
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """What the page of a list has around its lines; all texts are lazy.
+    """What the page of a list shows around its lines; all texts are lazy.
 
-    path: below that of all admin pages, and its endpoint. prefix: of what its address says, where the page has
-    several lists. new: what leads to forms: endpoints, and what each button says. about: what is in the list, where
-    nothing is yet, and `first` the button there. command: the same in a terminal. compare: where ticked lines are
-    compared, an endpoint that takes `compared` in its address and their numbers as `ticked`.
-    called: what a line is called where its tick is described.
-    counts: whether it says how many lines there are. values: cells of columns that pages have otherwise. fixed:
-    what each address of the list has. filters: the fields of the form above, and `where` the conditions of those
-    that were given. fields: what a template of the list's own needs besides.
+    path: below that of all admin pages; also its endpoint. prefix: of its URL parameters, if the page has several
+    lists. new: links to forms: endpoints, and the label of each button. about: what the list holds, shown while it is
+    empty, and `first` the button there. command: the same in a terminal. compare: where ticked lines are compared, an
+    endpoint that takes `compared` in its URL and their numbers as `ticked`. called: the name of a line in the
+    description of its tick. counts: whether it says how many lines there are. values: cells of columns that pages show
+    differently. fixed: what each URL of the list has. filters: the fields of the form above, and `where` the conditions
+    of those that were given. fields: what else a template of the list's own needs.
     """
 
     listing: Listing[Any]
@@ -117,9 +116,9 @@ class ListLine(NamedTuple):
 class ListView:
     """The lines of a list as a page shows them.
 
-    page, order: None where it is not sorted. total: lines of all pages, where the page counts them. older: where
-    the next page begins, or None. first: whether this is the first page. given: what was typed into the form above,
-    whose fields are `filters`. is_live: whether something of it goes on. refused: why there are no lines.
+    page, order: None if it is not sorted. total: the number of lines on all pages, if the page counts them. older:
+    where the next page begins, or None. first: whether this is the first page. given: what was entered in the form
+    above, whose fields are `filters`. is_live: whether any of its items is live. refused: why there are no lines.
     """
 
     columns: Sequence[ListColumn]
@@ -136,11 +135,11 @@ class ListView:
 
     @property
     def as_it_comes(self) -> bool:
-        """Whether nobody has asked for an order, and the latest is first."""
+        """Whether no order was asked for and the latest comes first."""
         return self.order is not None and self.order.column is None and self.order.descending
 
     def address(self, **asked: str | None) -> str:
-        """The address of the list as it is filtered, with what else is asked of it: sort, before, format."""
+        """The URL of the list with its filters, and with further parameters: sort, before, format."""
         if self.page is None or request.endpoint is None:
             raise LookupError("lines without a page have no address")
         own = {f"{self.page.prefix}{name}": value for name, value in asked.items()}
@@ -148,7 +147,7 @@ class ListView:
 
 
 def add_list(page: ListPage) -> None:
-    """Give a list its page, at its path."""
+    """Add a page for a list, at its path."""
     register_list(page)
     blueprint.add_url_rule(f"/{page.path}", page.path, lambda: show_list(page))
 
@@ -159,7 +158,7 @@ def register_list(page: ListPage) -> None:
 
 
 def add_address(kind: str, address: Callable[[Any], str]) -> None:
-    """The address of what cells of a kind lead to, by key."""
+    """Register the function that maps the key of a cell of a kind to the address it links to."""
     _ADDRESSES[kind] = address
 
 
@@ -168,20 +167,20 @@ _OF_UTC = re.compile(r", UTC$| \(UTC\)$")  # at the end of a title
 
 @blueprint.app_template_global()
 def cell_address(cell: Reference) -> str:
-    """The address of what a cell leads to."""
+    """The address that a cell links to."""
     return _ADDRESSES[cell.kind](cell.key)
 
 
 @blueprint.app_template_filter()
 def cell_name(cell: Reference) -> str | int:
-    """What a cell calls what it leads to."""
+    """The text of a cell's link."""
     name = cell.name if cell.title is None else cell.title
     return capital_phrase(name) if isinstance(name, Phrase) else name
 
 
 @blueprint.app_template_filter()
 def capital_phrase(text: Phrase) -> str:
-    """A phrase in the language of the page, with a capital letter at its beginning; a name there stays as it is."""
+    """A phrase in the language of the page, with its first letter capitalised unless it begins with a name."""
     found = text.render(gettext)
     names = (each for each in text.values.values() if type(each) is Verbatim)
     return found if any(map(found.startswith, names)) else found[:1].upper() + found[1:]
@@ -201,14 +200,14 @@ def cell_form(cell: Any) -> str:
 
 @blueprint.app_template_filter()
 def phrase(text: Any) -> str:
-    """A phrase or text in the language of the page, without UTC at its end: its foot names the time zone."""
+    """A phrase or text in the language of the page, without UTC at its end: the page's footer names the time zone."""
     found: str = text.render(gettext) if isinstance(text, Phrase) else gettext(str(text))
     return _OF_UTC.sub("", found)
 
 
 @blueprint.app_template_filter()
 def linked(text: Any) -> Markup:
-    """The same, with links to what a phrase refers to."""
+    """A phrase or text in the language of the page, with links to what it refers to."""
     match text:
         case Reference():
             link = Markup('<a href="{}">{}</a>').format(cell_address(text), cell_name(text))
@@ -225,7 +224,7 @@ def linked(text: Any) -> Markup:
 
 
 def show_list(page: ListPage, refused: AppError | None = None) -> ResponseReturnValue:
-    """The list as the address asks for it, or its file; what cannot be is said in place of its lines."""
+    """The list that the URL asks for, or its file; an error is shown in place of the lines."""
     with reading() as session:
         view = read_list(session, page, refused)
         around = page.fields(session, view.given)
@@ -234,7 +233,7 @@ def show_list(page: ListPage, refused: AppError | None = None) -> ResponseReturn
 
 
 def read_list(session: Session, page: ListPage, refused: AppError | None = None) -> ListView:
-    """The list as the address asks for it. Where that asks for a file, the file is the answer to the request."""
+    """The list that the URL asks for. If it asks for a file, the file becomes the response to the request."""
     asked = {name: request.args.get(f"{page.prefix}{name}", "") for name in ("sort", "before", "format")}
     filters = page.filters(session)
     given = {each.name: text for each in filters if (text := request.args.get(each.name, ""))}
@@ -286,14 +285,14 @@ def _chosen(listing: Listing[Any]) -> list[ListColumn]:
 
 
 def _without_empty(columns: Sequence[ListColumn], lines: Sequence[ListLine]) -> tuple[list[ListColumn], list[ListLine]]:
-    """The same without the columns that are left out where no line has a value."""
+    """Columns and lines without the columns that are hidden if no line has a value."""
     kept = [at for at, column in enumerate(columns) if not column.if_any or any(line.cells[at] for line in lines)]
     return [columns[at] for at in kept], [ListLine(line.item, [line.cells[at] for at in kept]) for line in lines]
 
 
 @blueprint.post("/lists/<name>/columns")
 def choose_columns(name: str) -> ResponseReturnValue:
-    """Keep the columns that the reader has ticked for this list; none: those that everybody has."""
+    """Save the columns that the reader has ticked for this list; without any, the default ones apply."""
     if name not in _PAGES:
         raise NotFound("list", expected=either(_PAGES), got=name)
     listing = _PAGES[name].listing
@@ -320,7 +319,7 @@ def _file(listing: Listing[Any], order: ListOrder, conditions: Sequence[ColumnEl
 def _pieces(
     engine: Engine, listing: Listing[Any], order: ListOrder, conditions: Sequence[ColumnElement[bool]], form: str
 ) -> Iterator[bytes]:
-    """The pieces of a file; they are asked for when the request is over, so they know its database beforehand."""
+    """The pieces of a file. They are requested after the request has ended, so the database is passed in."""
     with reading(engine) as session:
         lines = listing.lines(session, listing.columns, order, conditions)
         yield from to_csv(csv_columns(listing.columns), lines) if form == "csv" else _json(lines)

@@ -1,4 +1,4 @@
-"""All matches, by what they are, and one match event by event."""
+"""All matches, with filters, and one match event by event."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -87,7 +87,7 @@ def _around(session: Session, given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _scores(_session: Session, lines: Sequence[MatchListItem]) -> list[str]:
-    """Both seats' scores, as far as there are any."""
+    """The scores of both seats, where known."""
     scores = map(scores_of, lines)
     written = (
         [format_decimal(each, "0.######").replace("-", "−") for each in both if each is not None] for both in scores
@@ -116,9 +116,9 @@ add_list(
 
 @blueprint.get("/matches/<match_id>")
 def match(match_id: str) -> ResponseReturnValue:
-    """One match as it stood after the event `at`, from 1; without it after the last one.
+    """One match as it stood after the event `at`, counted from 1, or after the last event by default.
 
-    Of a blinded match what was said is read on the page of transcripts, which tells nothing else.
+    What was said in a blinded match is read on the page of transcripts, which reveals nothing else.
     """
     if not _MATCH.fullmatch(match_id):
         raise NotFound("match", expected=Phrase("one that exists"), got=match_id)
@@ -152,7 +152,7 @@ def match(match_id: str) -> ResponseReturnValue:
 
 
 def _round(session: Session, match: MatchRow) -> dict[str, Any] | None:
-    """Of a match of a round: the round, and the matches before and after this one as far as they have begun."""
+    """The round of a match, and the matches before and after this one if they have begun; None without a round."""
     if match.round_id is None or match.index is None:
         return None
     beside = select(MatchRow.id).where(MatchRow.round_id == match.round_id).limit(1)
@@ -182,7 +182,7 @@ def _player(record: StoredMatch, seat: int) -> dict[str, Any]:
 
 
 def _event(step: TimelineStep) -> dict[str, Any]:
-    """An event as the list shows it; `body` is what its log entry says, by field."""
+    """An event as the list shows it; `body` holds the fields of its log entry."""
     event, seat = step.logged.event, step.logged.seat
     return {
         "number": step.logged.seq + 1,
@@ -198,7 +198,7 @@ def _event(step: TimelineStep) -> dict[str, Any]:
 
 
 def _seat(seat: int, name: str, view: JSON) -> dict[str, Any]:
-    """A private view as the page shows it: what goes by item as a table, all else by name."""
+    """A private view as the page shows it: values by item as a table, all others by name."""
     known = {**view["facts"], **view["secret"]}
     if isinstance(split := known.pop("split", None), dict):
         known |= {"got": split["you"], "partner_got": split["partner"]}

@@ -22,9 +22,9 @@ from app.web.translations import game_titles
 
 @blueprint.get("/matches/analysis")
 def matches_analysis() -> ResponseReturnValue:
-    """What the chosen matches have shown: those of one game and λ at a time, the most numerous ones first.
+    """The figures of the selected matches, for one game and λ at a time, by default the one with the most matches.
 
-    `all=1` counts all of them, where otherwise a sample is counted.
+    `all=1` counts all of them; otherwise a sample is counted.
     """
     given = {name: request.args[name] for name in NAMES if request.args.get(name)}
     whole = request.args.get("all") == "1"
@@ -51,7 +51,7 @@ def matches_analysis() -> ResponseReturnValue:
 def matches_analysis_csv() -> Response:
     """The figures of the page as `flask analyze --csv` prints them: of a sample, unless `all=1`.
 
-    Raises NotFound and Invalid for a filter that cannot be.
+    Raises NotFound and Invalid for an impossible filter.
     """
     choice: MatchFilter = read_choice(request.args)
     analyses = analyses_of(choice, whole=request.args.get("all") == "1").analyses

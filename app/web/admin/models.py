@@ -91,7 +91,7 @@ def _switches(use: str) -> Callable[[Session, Sequence[ModelListItem]], list[Mar
 
 
 def _labels(_session: Session, items: Sequence[ModelListItem]) -> list[Markup]:
-    """What people read of each model before they play it."""
+    """The label of each model that people read before they play it."""
     write_label = get_template_attribute("admin/model-parts.html", "label_and_kind")
     return [write_label(each.row.label, _partner_kind(each.row)) for each in items]
 
@@ -102,7 +102,7 @@ def _test_calls(_session: Session, items: Sequence[ModelListItem]) -> list[Marku
 
 
 def _elsewhere(archived: bool) -> Callable[[Session, Mapping[str, str]], dict[str, Any]]:
-    """How many models are in the archive, or outside of it where the list shows the archive."""
+    """The number of models in the archive, or outside it if the list shows the archive."""
 
     def counted(session: Session, _given: Mapping[str, str]) -> dict[str, Any]:
         others = select(func.count()).select_from(LanguageModel).where(_in_archive(not archived))
@@ -149,7 +149,7 @@ register_list(_IN_USE)
 
 @blueprint.get("/models")
 def models() -> ResponseReturnValue:
-    """The registered models; those in the archive where that is asked for."""
+    """The registered models, or the archived ones on request."""
     return show_list(_ARCHIVE if request.args.get("archived") == "1" else _IN_USE)
 
 
@@ -161,7 +161,7 @@ def model(number: int) -> str:
 
 @blueprint.post("/models/<int:number>")
 def change_model(number: int) -> ResponseReturnValue:
-    """Do what the pressed button says: make a test call, press a switch, edit, archive, restore or remove."""
+    """Carry out the pressed button's action: make a test call, flip a switch, edit, archive, restore or remove."""
     form = request.form
     action = form.get("action", "")
     try:
@@ -179,7 +179,7 @@ def change_model(number: int) -> ResponseReturnValue:
 
 @blueprint.post("/models/<int:number>/play")
 def play_model(number: int) -> ResponseReturnValue:
-    """Start a match of an experimenter against the model, whatever it is switched to."""
+    """Start a match of an experimenter against the model, regardless of its switches."""
     game, chosen = request.form.get("game", ""), settings()
     record = write(lambda session: start_match_against(session, chosen, game, get_model_by_number(session, number)))
     if record.model_to_move:
@@ -189,12 +189,12 @@ def play_model(number: int) -> ResponseReturnValue:
 
 
 def _partner_kind(row: LanguageModel) -> str:
-    """What people are told that a model is, one of `players.description.KINDS`."""
+    """The kind of partner that people are told a model is, one of `players.description.KINDS`."""
     return partner_kind(player_spec(row), settings().home)
 
 
 def _change(session: Session, row: LanguageModel, action: str, form: Mapping[str, str]) -> int | None:
-    """Make the change. The number of the request that a worker is to hear of, if there is one."""
+    """Make the change. Returns the number of the request to tell a worker about, if there is one."""
     if action == "test":
         return request_test(session, row).id
     if action == "check-sampling":
@@ -243,7 +243,7 @@ def _model_page(number: int, refused: AppError | None = None, typed: Mapping[str
 
 
 def _found(row: LanguageModel, check: ModelRequest | None) -> dict[str, Any]:
-    """What test calls and the latest check of the sampling of an API model have found out."""
+    """The findings of test calls and of the latest sampling check of an API model."""
     options = read_options(player_spec(row))
     if not isinstance(options, ApiOptions):
         return {}
@@ -260,7 +260,7 @@ def _found(row: LanguageModel, check: ModelRequest | None) -> dict[str, Any]:
 
 
 def _server(row: LanguageModel) -> dict[str, Any]:
-    """The engine that serves a local model, how it does, and whether it may play."""
+    """The engine that serves a local model, its state, and whether the model may play."""
     served = engine_of(row)
     return {
         "served": served,
@@ -271,7 +271,7 @@ def _server(row: LanguageModel) -> dict[str, Any]:
 
 
 def _price_line(row: LanguageModel) -> PriceLine | None:
-    """What the table of prices has for a model behind an API; nothing where the table cannot be read."""
+    """The line of the price table for a model behind an API; nothing if the table cannot be read."""
     try:
         return find_prices(load_price_table(settings()), row.options) if row.kind == "api" else None
     except AppError:
@@ -286,7 +286,7 @@ def _parameters(row: LanguageModel) -> int | None:
 
 
 def _prompts(row: LanguageModel) -> dict[str, str]:
-    """The template by which a new match puts each game into words for the model."""
+    """The template that puts each game into words for the model in a new match."""
     if row.prompt_style is None:
         return {}
     return {game: default_prompt(game, row.prompt_style)["template"] for game in row.games}

@@ -56,7 +56,7 @@ def new_model() -> str:
 
 @blueprint.post("/models/new")
 def add_model() -> ResponseReturnValue:
-    """Register it, and have a worker make a test call."""
+    """Register the model and have a worker make a test call."""
     form = request.form
     games = [game for game in GAMES if game in form.getlist("games")]
     if form.get("action") == _FILL:
@@ -71,7 +71,7 @@ def add_model() -> ResponseReturnValue:
 
 @blueprint.get("/models/<int:number>/clone")
 def clone_form(number: int) -> str:
-    """A form for a model that is as this one but for its address, checkpoint, sampling or prompt style."""
+    """A form for a model that differs from this one only in address, checkpoint, sampling or prompt style."""
     with reading() as session:
         row = _cloneable(session, number)
         given = {"prompt_style": row.prompt_style, **row.options}
@@ -93,7 +93,7 @@ def clone(number: int) -> ResponseReturnValue:
 
 
 def _cloneable(session: Session, number: int) -> LanguageModel:
-    """The model of that number. Raises NotFound, also for a scripted one, which has nothing to change in a clone."""
+    """The model with that number. Raises NotFound, also for a scripted one, in which a clone could change nothing."""
     row = get_model_by_number(session, number)
     if row.kind == "scripted":
         raise NotFound("model", expected=Phrase("the number of one that is called"), got=number)
@@ -101,13 +101,15 @@ def _cloneable(session: Session, number: int) -> LanguageModel:
 
 
 def read_numbers(form: Mapping[str, str], names: tuple[str, ...]) -> dict[str, Any]:
-    """The numbers of a form but for empty ones, None where one says none; what is no number is left to be refused."""
+    """The numbers of a form without the empty ones, None for "none"; text that is no number is kept, to be refused
+    later.
+    """
     given = {name: text for name in names if (text := form.get(name, "").strip())}
     return {name: None if text == "none" else _number(text) for name, text in given.items()}
 
 
 def _added(form: Mapping[str, str], games: list[str], original: LanguageModel | None = None) -> ResponseReturnValue:
-    """Register the model that the form describes, ask for a test call, and lead to its page."""
+    """Register the model that the form describes, request a test call, and redirect to its page."""
     name, label = form.get("name", "").strip(), form.get("label", "").strip() or None
     usual = original.prompt_style if original is not None else styles(games)[0]
     style, chosen = form.get("prompt_style") or str(usual), settings()
@@ -164,7 +166,7 @@ def _model_form(
 
 
 def _has_price_table() -> bool:
-    """Whether there is a line in the table of prices; a bad table counts, so that the button says what is wrong."""
+    """Whether the price table has any line; a bad table counts, so that the button says what is wrong."""
     try:
         return bool(load_price_table(settings()))
     except AppError:
@@ -172,7 +174,7 @@ def _has_price_table() -> bool:
 
 
 def _typed_options(form: Mapping[str, str]) -> dict[str, Any]:
-    """The options of the registry's row; what was left empty is not among them. Raises Invalid for bad JSON."""
+    """The options for the registry's row, without empty fields. Raises Invalid for bad JSON."""
     found: dict[str, Any] = {name: text for name in _TEXTS if (text := form.get(name, "").strip())}
     found["key_env"] = form.get("key_env", "").strip()  # empty means: a server without keys
     found |= read_numbers(form, _OF_API) | _typed_stop(form)
@@ -187,7 +189,7 @@ def _typed_options(form: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _typed_local_options(form: Mapping[str, str]) -> dict[str, Any]:
-    """The options of a local model's row; what was left empty is not among them. Raises Invalid for bad JSON."""
+    """The options for a local model's row, without empty fields. Raises Invalid for bad JSON."""
     arguments = read_template_arguments(form.get("template_arguments", "").strip())
     return {
         **read_numbers(form, _OF_LOCAL),

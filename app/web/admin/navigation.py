@@ -1,7 +1,7 @@
-"""The navigation of all admin pages: one line of sections, and below it the lists that belong to the one that is open.
+"""The navigation of all admin pages: a line of sections, and below it the lists of the open section.
 
-Lists of jobs come from the kinds: a kind that is added has a section of its own, unless its pages say below which
-other one they stand.
+Lists of jobs come from the kinds: a new kind gets its own section, unless its pages name the section that they belong
+below.
 """
 
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ _PAGE, _WITHIN = "page", "true"  # what aria-current says of the open page, and 
 
 
 class NavigationEntry(NamedTuple):
-    """A list or a page of its own. `path` is where it is below all admin pages."""
+    """A list or a page of its own. `path` is its path below all admin pages."""
 
     path: str
     title: Any  # text or lazy text
@@ -32,7 +32,7 @@ class NavigationEntry(NamedTuple):
 
     @property
     def current(self) -> str:
-        """What aria-current says of it while this request is answered; empty where it is not open."""
+        """The value of aria-current for this entry during this request; empty if it is not open."""
         if request.path == self.address:
             return _PAGE
         below = [url_for("admin.home") + path for path in (self.path, self.elsewhere) if path]
@@ -47,7 +47,7 @@ class NavigationSection(NamedTuple):
 
     @property
     def current(self) -> str:
-        """What aria-current says of it: also that one of its lists is open."""
+        """The value of aria-current for this section; it is also set if one of its lists is open."""
         return self.entry.current or (_WITHIN if any(each.current for each in self.lists) else "")
 
 
@@ -61,7 +61,7 @@ class TrainingNotice(NamedTuple):
 
 @blueprint.app_template_global()
 def training_notice() -> TrainingNotice | None:
-    """What is to be said of the training part; None where it is there."""
+    """The notice about the training part; None if that is available."""
     found = training_part.lacking()
     if found is None:
         return None
@@ -84,7 +84,7 @@ def admin_navigation() -> list[NavigationSection]:
 
 @blueprint.app_template_global()
 def open_lists() -> list[NavigationEntry]:
-    """The second line: the lists of the section that is open; none where it has but one."""
+    """The second line: the lists of the open section; empty if it has only one."""
     return next((section.lists for section in admin_navigation() if section.current), [])
 
 
@@ -113,6 +113,6 @@ def _lists_of(section: NavigationEntry) -> list[NavigationEntry]:
 
 
 def _lists_below(path: str) -> list[NavigationEntry]:
-    """The lists of jobs below the section of that path; without one, those that are sections themselves."""
+    """The lists of jobs below the section with that path; for an empty path, those that are sections themselves."""
     found = [pages_of(kind) for kind in JOB_KINDS]
     return [NavigationEntry(pages.path, pages.title) for pages in found if pages.below == path]

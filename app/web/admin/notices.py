@@ -1,4 +1,6 @@
-"""The list of notices, those that could not be sent settled by a button, and where a notice about a job leads."""
+"""The list of notices, a button that settles those that could not be sent, and the page that a job's notice links
+to.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -46,7 +48,7 @@ add_list(
 
 @blueprint.post("/notices")
 def settle_notices() -> ResponseReturnValue:
-    """Have the notices that could not be sent tried again, or leave them."""
+    """Have the notices that could not be sent retried, or leave them."""
     action = request.form.get("action", "")
     write(lambda session: outbox.settle_failed(session, action))
     return redirect(url_for("admin.home"), 303)
@@ -54,7 +56,7 @@ def settle_notices() -> ResponseReturnValue:
 
 @blueprint.get("/run/<name>/<int:number>")
 def run(name: str, number: int) -> ResponseReturnValue:
-    """Where a job of a kind is: notices know it by its kind and number."""
+    """Redirect to the page of a job; notices know it by its kind and number."""
     kind = next((kind for kind in JOB_KINDS if kind.name == name), None)
     if kind is None:
         raise NotFound("kind", expected=either(kind.name for kind in JOB_KINDS), got=name)

@@ -21,7 +21,7 @@ def prompt_list() -> ResponseReturnValue:
 
 @blueprint.post("/models/prompts")
 def new_prompt() -> ResponseReturnValue:
-    """Add a prompt or the next version of one; what cannot be is said above the form, which keeps what was typed."""
+    """Add a prompt or its next version; an error is shown above the form, which keeps what was entered."""
     name, text, creator = request.form.get("name", "").strip(), request.form.get("text", ""), current_user.name
     try:
         write_once(lambda session: add_prompt(session, name, text, creator).id)

@@ -1,4 +1,4 @@
-"""What the seats of a negotiation asked for, as an experimenter reads it: by item, together, and in points. Pure."""
+"""The proposals of both seats of a negotiation for experimenters: by item, together, and in points. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,10 +11,10 @@ Share = Mapping[str, int]  # how many of each item
 
 
 class Proposals(NamedTuple):
-    """The proposals made so far. `asked` and `points` are by seat, None of a seat that has made none.
+    """The proposals made so far. `asked` and `points` are by seat, None for a seat that has made none.
 
-    `over` is what both together ask for beyond what there is, `left` what nobody asks for; both are empty where the
-    proposals fit, and where there are not two.
+    `over` is what both together ask for beyond the available items, `left` what nobody asks for; both are empty if the
+    proposals fit, and if there are fewer than two.
     """
 
     counts: Share
@@ -29,21 +29,21 @@ class Proposals(NamedTuple):
 
 
 def asked_for(event: Any) -> Share | None:
-    """What a proposal asks for by item; None of any other event."""
+    """The items that a proposal asks for; None for any other event."""
     if isinstance(event, Event) and "allocation" in event.data:
         return dict(zip(ITEMS, event.data["allocation"], strict=True))
     return None
 
 
 def shares(event: Any) -> Sequence[Share]:
-    """What each seat got of a deal, from the event that ended its match; nothing of any other event."""
+    """Each seat's share of a deal, from the event that ended its match; empty for any other event."""
     if isinstance(event, Ended):
         return [dict(zip(ITEMS, each, strict=True)) for each in event.facts.get("allocations", ())]
     return ()
 
 
 def proposals_of(events: Sequence[Any], views: Sequence[JSON]) -> Proposals | None:
-    """The proposals among the events of a match, with the private views of both seats; None where there is none."""
+    """The proposals among the events of a match, with the private views of both seats; None without any proposal."""
     latest: list[Share | None] = [None, None]
     for event in events:
         if (asked := asked_for(event)) is not None:

@@ -1,4 +1,4 @@
-"""Cards of models and datasets, what stands against publishing them, and pushes, which are confirmed once more."""
+"""Cards of models and datasets, obstacles to publishing them, and pushes, which need a second confirmation."""
 
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ class _PublicationForm(JobForm[Publication, PublicationSpec]):
         return found
 
     def agreement(self, expected: PlannedPush) -> str:
-        """The very files that the page has named."""
+        """The hash of the exact files that the page has named."""
         return expected.bundle.manifest.sha256
 
     def excess(self, expected: PlannedPush) -> str:  # noqa: ARG002 - whatever is published is asked about
@@ -79,7 +79,7 @@ register_form(_PublicationForm())
 
 
 def _read(session: Session, home: Path, kind: str, number: int) -> tuple[str, str | None, Release, NotFound | None]:
-    """Its name, its card, and what stands against publishing it; no card, and why, where it has no weights here."""
+    """The name, the card, and the obstacles to publishing; without weights here, an error in place of the card."""
     if kind == DATASET:
         dataset = get_dataset(session, number)
         return dataset.reference, dataset_card(session, dataset), release_of_dataset(session, dataset), None
@@ -106,7 +106,7 @@ def _page(kind: str, number: int, error: AppError | None = None) -> str:
 
 
 def _permit(kind: str, number: int) -> ResponseReturnValue:
-    """Keep under which licence it may be passed on, and show what stands against publishing it then."""
+    """Store the licence for redistribution, then show what still prevents publication."""
     by, form = requester().name, request.form
 
     def declared(session: Session) -> None:
@@ -130,7 +130,7 @@ def _file(kind: str, number: int) -> Response:
 
 @blueprint.get("/models/<int:number>/card")
 def model_card_page(number: int) -> str:
-    """The card of a model, and what stands against publishing it."""
+    """The card of a model, and the obstacles to publishing it."""
     return _page(MODEL, number)
 
 
@@ -148,7 +148,7 @@ def model_card_file(number: int) -> Response:
 
 @blueprint.get("/datasets/<int:dataset_id>/card")
 def dataset_card_page(dataset_id: int) -> str:
-    """The card of a dataset, and what stands against publishing it."""
+    """The card of a dataset, and the obstacles to publishing it."""
     return _page(DATASET, dataset_id)
 
 

@@ -1,6 +1,6 @@
 """Pulling models and datasets from a hub or a folder, as `flask model pull` and `flask dataset pull` do.
 
-A pull may take gigabytes, so it goes on while nobody looks, one at a time; the page of its form says how far it is.
+A pull may take gigabytes, so it runs in the background, one at a time; the page of its form shows its progress.
 """
 
 from threading import Lock
@@ -27,31 +27,31 @@ _BEGINS = Lock()  # others are served while a process starts, such as the second
 
 @blueprint.get("/models/pull")
 def new_model_pull() -> str:
-    """A form for a checkpoint that somebody has published; or how far the pull is that goes on."""
+    """A form for a published checkpoint, or the progress of the running pull."""
     return _latest_page(MODEL)
 
 
 @blueprint.post("/models/pull")
 def pull_model() -> ResponseReturnValue:
-    """Begin to fetch it, to check it and to register it."""
+    """Start fetching, checking and registering the model."""
     return _act(MODEL)
 
 
 @blueprint.get("/datasets/pull")
 def new_dataset_pull() -> str:
-    """A form for a dataset that was pushed from a Parlor; or how far the pull is that goes on."""
+    """A form for a dataset that was pushed from a Parlor, or the progress of the running pull."""
     return _latest_page(DATASET)
 
 
 @blueprint.post("/datasets/pull")
 def pull_dataset() -> ResponseReturnValue:
-    """Begin to fetch its rows, to check them and to register them."""
+    """Start fetching, checking and registering the dataset's rows."""
     return _act(DATASET)
 
 
 @blueprint.post("/pulls/cancel")
 def cancel_pull() -> ResponseReturnValue:
-    """Cancel the pull that goes on, if one does."""
+    """Cancel the running pull, if any."""
     pull = _latest()
     if pull is not None:
         pull.cancel()
@@ -64,7 +64,7 @@ def _latest() -> RunningPull | None:
 
 
 def _latest_page(kind: str) -> str:
-    """The form, with what the latest pull has come to; one that was refused can be corrected in it."""
+    """The form, with the result of the latest pull; if that was refused, its values can be corrected."""
     pull = _latest()
     if pull is None or pull.request.kind != kind or pull.error is None:
         return _pull_page(kind, PullRequest(kind, "", "", "", (), ""))
@@ -99,7 +99,7 @@ def _act(kind: str) -> ResponseReturnValue:
 
 
 def _begin(asked: PullRequest) -> None:
-    """Begin a pull, in a process that may load the library of the hub. Raises Conflict while another one goes on."""
+    """Start a pull, in a process that may load the hub's library. Raises Conflict while another one is running."""
     with _BEGINS:
         latest = _latest()
         if latest is not None and latest.goes_on:

@@ -1,4 +1,4 @@
-"""Runs of recipes: the list, and one run as it goes through its steps, with its tables."""
+"""Recipe runs: the list, and one run as it goes through its steps, with its tables."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from app.web.threads import in_worker_thread
 
 
 class _Sweep(NamedTuple):
-    """What the page of a run shows of its sweep: `refused` says why not what its address asks for is drawn."""
+    """What the page of a run shows of its sweep; `refused` says why what the URL asks for is not drawn."""
 
     results: SweepResults
     charts: Sequence[tuple[Chart, Mapping[str, Any]]]
@@ -49,7 +49,7 @@ def _swept(session: Session, number: int) -> SweepResults | None:
 
 
 def _sweep(results: SweepResults) -> _Sweep:
-    """The figure of the address across a variable; without one across the first field, and over the first loop."""
+    """The figure across the variable that the URL names; by default across the first field, and over the first loop."""
     asked = {name: request.args.get(name, "") for name in ("figure", "step", "across")}
     try:
         charts, refused = _curves(results, **asked), None
@@ -67,7 +67,7 @@ def _curves(results: SweepResults, figure: str = "", step: str = "", across: str
 
 @blueprint.get("/recipes/<int:recipe_id>/export.zip")
 def export_recipe(recipe_id: int) -> ResponseReturnValue:
-    """A run as an archive: the recipe with its files, and what its steps gave."""
+    """A run as an archive: the recipe with its files, and the results of its steps."""
     return archive_response(RECIPE, recipe_id, archive_of)
 
 

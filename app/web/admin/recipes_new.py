@@ -46,7 +46,7 @@ class _RecipeForm(JobForm[RecipeRun, RecipeSpec]):
         return found
 
     def page(self, session: Session, form: Form, preset: str = "", **more: object) -> str:
-        """The text of an earlier run is shown, to be changed."""
+        """The page of the form, with the text of an earlier run for editing."""
         if form["like"] and not form["recipe_text"]:
             row = RECIPE.get(session, int(form["like"]))
             form = {**form, "recipe_text": row.text, "recipe_name": row.spec["recipe"]}

@@ -1,4 +1,4 @@
-"""Reports of results as downloads: what `flask report` writes, made apart from the pages that people play on."""
+"""Reports of results as downloads: what `flask report` writes, made separately from the pages that people play on."""
 
 import shlex
 from datetime import UTC, datetime
@@ -39,7 +39,7 @@ _one_at_a_time = BoundedSemaphore(1)  # each draws its figures in a process of i
 
 
 class _Subject(NamedTuple):
-    """What the address asks for a report of: a key of SUBJECTS, which one of these, and what is set beside it."""
+    """The subject of the report that the URL asks for: a key of SUBJECTS, which one of these, and its control."""
 
     name: str
     reference: str
@@ -47,7 +47,7 @@ class _Subject(NamedTuple):
 
     @property
     def address(self) -> dict[str, str]:
-        """The parameters of its address."""
+        """The URL parameters that name this subject."""
         beside = {} if self.control is None else {"control": self.control}
         return {self.name: self.reference, **beside}
 
@@ -60,13 +60,15 @@ class _Subject(NamedTuple):
 
 @blueprint.get("/report")
 def report() -> ResponseReturnValue:
-    """What a report holds, and its downloads. The one parameter says of what, as the options of the command do."""
+    """The contents of a report, and its downloads. One parameter names the subject, as the command's options do."""
     return _show(_subject())
 
 
 @blueprint.get("/report.<form>")
 def report_file(form: str) -> ResponseReturnValue:
-    """The report as one page or as an archive; the page of downloads says why there is none yet. Raises NotFound."""
+    """The report as one page or as an archive; if it cannot be made yet, the page of downloads says why. Raises
+    NotFound.
+    """
     if form not in _TYPES:
         raise NotFound("format", expected=either(_TYPES), got=form)
     subject = _subject()
@@ -86,7 +88,7 @@ def report_file(form: str) -> ResponseReturnValue:
 
 
 def _subject() -> _Subject:
-    """What the address says. Raises Invalid."""
+    """The subject that the URL names. Raises Invalid."""
     control = request.args.get("control", "").strip() or None
     chosen = [_Subject(name, given, control) for name, given in request.args.items() if name in SUBJECTS and given]
     if len(chosen) != 1:
@@ -109,7 +111,7 @@ def _show(subject: _Subject, refused: AppError | None = None) -> str:
 
 
 def _named(session: Session, subject: _Subject) -> tuple[Phrase | Verbatim, str]:
-    """What the report is of in words, and the page that leads to it. Raises NotFound."""
+    """The subject of the report in words, and the page that leads to it. Raises NotFound."""
     name, reference, _ = subject
     if name in _KINDS:
         kind = _KINDS[name]

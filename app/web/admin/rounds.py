@@ -1,4 +1,4 @@
-"""Self-play rounds: their list, one round as it is played, what can be done with it, and its transcripts."""
+"""Self-play rounds: the list, one round as it is played, the actions on it, and its transcripts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -51,7 +51,7 @@ _FIRST_CHARTS = 2  # of a round's charts are in its summary
 
 @blueprint.get("/rounds/<int:round_id>")
 def round_page(round_id: int) -> ResponseReturnValue:
-    """One round, in the part that `tab` names: what it has shown, its charts, its matches, its settings, or its log."""
+    """One round, in the part that `tab` names: its results, its charts, its matches, its settings, or its log."""
     tab = request.args.get("tab", TABS[0])
     if tab not in TABS:
         raise Invalid("tab", expected=either(TABS), got=tab)
@@ -118,7 +118,7 @@ def _filters(session: Session) -> list[ListFilter]:
 
 
 def _outcomes(_session: Session, lines: Sequence[RoundListItem]) -> list[Markup]:
-    """What each round has come to: counted off the event loop, and kept."""
+    """The result of each round so far, counted off the event loop and cached."""
     scored = scores(db.engine, [line.row for line in lines if not line.members])
     write_outcome = get_template_attribute("admin/round-parts.html", "outcome")
     return [
@@ -192,7 +192,7 @@ def shown_match(row: RoundRow, match: MatchRow) -> dict[str, Any]:
 
 
 def shown_field(row: RoundRow) -> str | None:
-    """The title of the field of the config that lists show of each match; None where they show the joint score."""
+    """The title of the config field that lists show for each match; None if they show the joint score."""
     game = find_game(row.game)
     return None if game.list_field is None else game.fields[game.list_field]["title"]
 

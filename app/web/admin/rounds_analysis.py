@@ -1,6 +1,6 @@
 """Analyses of rounds and of other matches for pages, in words.
 
-They are made off the event loop, and kept as long as no further match is over.
+They are computed off the event loop, and cached until another match is over.
 """
 
 from collections import OrderedDict
@@ -37,7 +37,7 @@ _one_at_a_time = BoundedSemaphore(1)  # so that ten pages that ask for the same 
 
 
 class TitledFigure(NamedTuple):
-    """A figure under what it is called."""
+    """A figure with its title."""
 
     name: str
     label: Any
@@ -50,7 +50,7 @@ class TitledFigure(NamedTuple):
 
 
 def labels_of(metrics: Iterable[Metric]) -> dict[str, str]:
-    """What the columns of tables are called in the page's language, by the metrics' names."""
+    """The headings of table columns in the page's language, by the metrics' names."""
     return {each.name: gettext(each.heading) for each in metrics}
 
 
@@ -60,9 +60,9 @@ def notes_of(metrics: Iterable[Metric]) -> list[str]:
 
 
 def analysis_of(rows: Sequence[RoundRow], most: int | None = None) -> dict[int, RoundAnalysis]:
-    """The analyses of rounds by their numbers; what was made once is made again only when more matches are over.
+    """The analyses of rounds by number, cached until more matches are over.
 
-    Of about so many matches of each, if there is a `most`.
+    With `most`, each is based on about that many matches.
     """
     engine = db.engine
     # When it was made is part of the key: in a database that was restored, another round may have the number.
@@ -71,7 +71,7 @@ def analysis_of(rows: Sequence[RoundRow], most: int | None = None) -> dict[int, 
 
 
 def matrix_of(matrix_id: int, rows: Sequence[RoundRow]) -> CrossPlay:
-    """The matrix of a cross-play whose rounds these are."""
+    """The matrix of the cross-play that these rounds belong to."""
     engine = db.engine
     key = (str(engine.url), "matrix", matrix_id, *((row.created_at, row.finished) for row in rows))
     found: CrossPlay = cached(key, partial(in_worker_thread, engine, cross_play, matrix_id))
@@ -86,10 +86,10 @@ class ChosenAnalyses(NamedTuple):
 
 
 def analyses_of(choice: MatchFilter, *, whole: bool) -> ChosenAnalyses:
-    """The analyses of the matches that a filter chooses, one for each game and λ; made again when more are over.
+    """The analyses of the matches that a filter selects, one for each game and λ; made again when more are over.
 
-    Of more than SAMPLE matches a sample is analysed, unless the `whole` is asked for. Raises NotFound as
-    `analyse_matches` does, and Invalid for a whole that is more than a page may wait for.
+    If there are more than SAMPLE matches, a sample is analysed, unless `whole` is set. Raises NotFound as
+    `analyse_matches` does, and Invalid if `whole` asks for more than a page may wait for.
     """
     engine, most = db.engine, _MOST if whole else SAMPLE
     over, last = in_worker_thread(engine, _extent, choice, most)
@@ -116,7 +116,7 @@ def _one(session: Session, number: int, most: int | None) -> RoundAnalysis:
 
 
 def cached(key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-    """What `make` returns, made once for a key; those that were asked for least lately are forgotten."""
+    """What `make` returns, computed once for each key; the least recently used results are dropped."""
     with _one_at_a_time:
         if key not in _known:
             _known[key] = make()
@@ -132,12 +132,12 @@ def with_specs(chart: Chart) -> tuple[Chart, dict[str, Any]]:
 
 
 def tiles(analysis: MatchAnalysis) -> list[TitledFigure]:
-    """The figures that say most of matches."""
+    """The most informative figures about matches."""
     return [each for each, _ in _shown_figures(analysis, analysis.defined.shown(Use.TILE))][:_TILES]
 
 
 def table(analysis: MatchAnalysis) -> list[tuple[TitledFigure, Figure | None]]:
-    """All columns of an analysis, each with that of the transcripts above the mean score, where there is one."""
+    """All columns of an analysis, each with its value for the transcripts above the mean score, if there is one."""
     return _shown_figures(analysis, analysis.defined.ranked)
 
 

@@ -42,7 +42,7 @@ MOST = 20  # rounds side by side
 
 @blueprint.get("/rounds/compare")
 def compare_rounds() -> ResponseReturnValue:
-    """Rounds of one game side by side; without any, how to choose them."""
+    """Rounds of one game side by side; if none are given, instructions for choosing them."""
     try:
         with reading() as session:
             rows = _wanted(session)
@@ -89,7 +89,7 @@ def _compared(session: Session, rows: Sequence[RoundRow], analyses: Sequence[Rou
 
 
 def _unpooled(analysis: RoundAnalysis, metric: Metric) -> Figure | None:
-    """A figure of a round; None for what pools two models."""
+    """A figure of a round; None if it pools two models."""
     if metric.pooled and is_pooled(analysis):
         return None
     return analysis.metrics.columns.get(metric.name, Figure(None))
@@ -100,13 +100,13 @@ def _unpooled(analysis: RoundAnalysis, metric: Metric) -> Figure | None:
 
 @blueprint.get("/rounds/matrix/<int:round_id>")
 def round_matrix(round_id: int) -> str:
-    """What each model scores against each, in the cross-play that began with that round."""
+    """The scores of each model against each other one, in the cross-play that began with that round."""
     return _matrix_page(round_id)
 
 
 @blueprint.post("/rounds/matrix/<int:round_id>")
 def act_on_matrix(round_id: int) -> ResponseReturnValue:
-    """Do with all rounds of a cross-play what the pressed button says: cancel or resume them."""
+    """Apply the pressed button's action to all rounds of a cross-play: cancel or resume them."""
     action = request.form.get("action")
     numbers: list[int] = []
     try:
@@ -146,7 +146,7 @@ def _matrix_page(round_id: int, refused: AppError | None = None) -> str:
 
 
 def _cells(matrix: CrossPlay, role: str | None, pairs: dict[tuple[str, ...], int]) -> list[tuple[str, list[Any]]]:
-    """The rows of a matrix: a model, and its cells by the other one, each with its shade from 1 to 7 and its round."""
+    """The rows of a matrix: a model, and its cells by opponent, each with its shade from 1 to 7 and its round."""
     known = {(cell.row, cell.column): cell for cell in matrix.cells if cell.role == role}
     values = [cell.score.value for cell in known.values() if cell.score.value is not None]
     low, high = (min(values), max(values)) if values else (0.0, 0.0)

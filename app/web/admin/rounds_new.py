@@ -43,14 +43,14 @@ class _RoundForm(JobForm[RoundRow, RoundSpec]):
         return {**first_values(game.name), "models": models[:1], **given, **_named(request.args.getlist("models"))}
 
     def read(self, session: Session, form: Form) -> Asked[RoundSpec]:
-        """The material is named by where it came from, and what was left open is settled, as the estimate needs it."""
+        """Read the form, name the material by its source, and settle what was left open, as the estimate needs it."""
         asked = super().read(session, form)
         material = asked.files["material"]
         named = asked.spec.model_copy(update={"material": material and material.source})
         return asked._replace(spec=lifecycle.settled(named, material))
 
     def address(self, numbers: Sequence[int]) -> str:
-        """That of the cross-play, if it is one."""
+        """The address of the cross-play, or else of the round."""
         return super().address(numbers) if len(numbers) == 1 else url_for("admin.round_matrix", round_id=numbers[0])
 
     def files_of(self, row: RoundRow) -> JSON:
@@ -64,7 +64,7 @@ class _RoundForm(JobForm[RoundRow, RoundSpec]):
         return lifecycle.spec_of(session, row).to_json()
 
     def estimated(self, session: Session, asked: Asked[RoundSpec]) -> Estimate:
-        """Raises Invalid for a model that cannot play."""
+        """The expected effort. Raises Invalid for a model that cannot play."""
         spec = asked.spec
         pairs = matrix.pairs(spec.game, spec.models) if spec.cross_play else [spec.seats]
         playing = {name for pair in pairs for name in pair}
@@ -80,7 +80,7 @@ class _RoundForm(JobForm[RoundRow, RoundSpec]):
         return f"{expected.rounds} rounds, {expected.matches} matches"
 
     def excess(self, expected: Estimate) -> str:
-        """Also matches, whatever they cost."""
+        """The quantity to confirm: also matches, whatever they cost."""
         most = settings().CONFIRM_MATCHES
         return "matches" if most and expected.matches > most else super().excess(expected)
 
@@ -93,7 +93,7 @@ class _RoundForm(JobForm[RoundRow, RoundSpec]):
 
 
 def first_values(game: str) -> JSON:
-    """The values with which the form of a game is first shown, but for its models."""
+    """The initial values of a game's form, except for its models."""
     return {"game": game, "matches": 100, "sampling": {"temperature": 1.0, **find_game(game).sampling}}
 
 

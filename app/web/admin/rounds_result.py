@@ -1,4 +1,4 @@
-"""What a round has shown, as its page begins: each model with its interval, and what one has over the other."""
+"""The result at the top of a round's page: each model with its interval, and the difference between two models."""
 
 import math
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class IntervalBar(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModelResult:
-    """A model, in its role where roles differ, with its figures by name."""
+    """A model with its figures by name, in its role if roles differ."""
 
     player: str
     role: str | None
@@ -38,7 +38,7 @@ class ModelResult:
 
 @dataclass(frozen=True, slots=True)
 class RoundResult:
-    """How a round's page begins. `difference` is the first model minus the second, as the round names them."""
+    """The top of a round's page. `difference` is the first model minus the second, in the round's order."""
 
     rows: Sequence[ModelResult]
     axis: tuple[float, float] | None
@@ -49,21 +49,21 @@ class RoundResult:
 
     @property
     def verdict(self) -> str:
-        """Whether one of two models is ahead, both are even as far as the interval tells, or there is none."""
+        """Whether one of two models is ahead, the interval shows no difference, or there is no verdict."""
         if self.difference is None or self.difference.columns[_SCORE].low is None:
             return _FLAT
         return _EVEN if self.difference.leader is None else _AHEAD
 
     @property
     def lead(self) -> PairedDifference | None:
-        """The difference from the side that is not below 0, for a sentence that says who scores how much more."""
+        """The difference, turned so that it is not below 0, for a sentence that says who scores how much more."""
         if self.difference is None or (self.difference.columns[_SCORE].value or 0) >= 0:
             return self.difference
         return self.difference.turned()
 
 
 def result_of(analysis: MatchAnalysis) -> RoundResult:
-    """The result of a round as far as it has been played."""
+    """The result of a round so far."""
     parts = analysis.metrics.parts if len({part.player for part in analysis.metrics.parts}) > 1 else ()
     scores = [part.columns[_SCORE] for part in parts]
     axis = _axis(scores)
@@ -89,7 +89,7 @@ def result_of(analysis: MatchAnalysis) -> RoundResult:
 
 
 def _axis(figures: Sequence[Figure]) -> tuple[float, float] | None:
-    """Whole points that all figures and their intervals lie between; None where there are no figures."""
+    """Whole points that enclose all figures and their intervals; None without figures."""
     ends: list[Any] = [each for figure in figures for each in figure[:3] if each is not None]
     if not ends:
         return None

@@ -1,4 +1,4 @@
-"""Scores of rounds for lists: counted off the event loop, because a round may have 100,000 matches, and kept."""
+"""Scores of rounds for lists, cached and counted off the event loop, because a round may have 100,000 matches."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ _known: OrderedDict[tuple[str, int, datetime, int], "ListedScores"] = OrderedDic
 
 
 class ListedScores(NamedTuple):
-    """What a list says of a round: how its matches ended, and of two different models what each scored."""
+    """A round's scores in a list: how its matches ended, and for two different models what each scored."""
 
     score: MeanScores
     headline: RoundHeadline | None
 
 
 def scores(engine: Engine, rows: Sequence[RoundRow]) -> dict[int, ListedScores]:
-    """The scores of rounds by their numbers. What was counted once is counted again only when more matches are over."""
+    """The scores of rounds by number, cached until more of their matches are over."""
     place = str(engine.url)
     keys = {row.id: (place, row.id, row.created_at, row.finished) for row in rows}
     new = [row.id for row in rows if keys[row.id] not in _known]

@@ -1,6 +1,6 @@
 """Models side by side: what each scores in self-play, in cross-play and with people, and what it says.
 
-It is made off the event loop, of a sample where there are many matches, and kept for a minute.
+It is computed off the event loop, from a sample if there are many matches, and cached for a minute.
 """
 
 import time
@@ -52,14 +52,14 @@ class NamedFigure(NamedTuple):
 
 
 class FigureLine(NamedTuple):
-    """A line of a table: what it is called, and a figure for each column."""
+    """A line of a table: its title, and a figure for each column."""
 
     title: str
     figures: Sequence[NamedFigure]
 
 
 class ScoreLine(NamedTuple):
-    """A model in a role: its figure and the ratio to the base in each setting, None where it has none."""
+    """A model in a role: its figure and its ratio to the base in each setting, or None."""
 
     model: str
     iteration: int | None
@@ -68,7 +68,7 @@ class ScoreLine(NamedTuple):
 
 
 class ComparisonLine(NamedTuple):
-    """A comparison of a figure of a model with the base's."""
+    """A comparison of a model's figure with the base's."""
 
     player: PlayerFigures
     title: str
@@ -79,8 +79,10 @@ class ComparisonLine(NamedTuple):
 
 @blueprint.get("/models/side-by-side")
 def side_by_side_page() -> ResponseReturnValue:
-    """The `models` side by side against the `base`, or those of a `campaign` or of the run of a `recipe`; the people of
-    one `study` alone, if it is given. `part` says which game and λ are shown: those with the most matches, if not said.
+    """Compare the `models`, or those of a `campaign` or of the run of a `recipe`, with the `base`.
+
+    `study` limits the people to those of one study. `part` selects the game and λ; the default is those with the most
+    matches.
     """
     given = _given()
     names, studies = in_worker_thread(db.engine, _offered)
@@ -114,7 +116,7 @@ def side_by_side_page() -> ResponseReturnValue:
 
 @blueprint.get("/models/side-by-side/<name>.csv")
 def side_by_side_csv(name: str) -> Response:
-    """A table of what the page shows, as `flask model compare --csv` prints it. Raises NotFound, and Invalid."""
+    """A table of the page, as `flask model compare --csv` prints it. Raises NotFound and Invalid."""
     if name not in TABLES:
         raise NotFound("table", expected=either(TABLES), got=name)
     given = _given()
@@ -129,7 +131,7 @@ def side_by_side_csv(name: str) -> Response:
 
 
 def _given() -> dict[str, Any]:
-    """What the address says of the choice."""
+    """The choice that the URL makes."""
     found: dict[str, Any] = {name: request.args[name] for name in _NAMES if request.args.get(name)}
     if models := [each for each in dict.fromkeys(request.args.getlist("models")) if each]:
         found["models"] = models
@@ -143,7 +145,7 @@ def _offered(session: Session) -> tuple[list[str], list[str]]:
 
 
 def _found(given: Mapping[str, Any]) -> list[SideBySide]:
-    """What is put side by side. Raises NotFound and Invalid for what cannot be."""
+    """The models side by side. Raises NotFound and Invalid for an impossible choice."""
     choice = in_worker_thread(db.engine, _choice, given)
     key = (str(db.engine.url), "side by side", repr(choice), int(time.monotonic() / _KEPT))
     found: list[SideBySide] = cached(key, partial(in_worker_thread, db.engine, side_by_side, choice))
@@ -166,7 +168,7 @@ def _choice(session: Session, given: Mapping[str, Any]) -> SideBySideChoice:
 
 
 def _part(found: Sequence[SideBySide], key: str | None) -> SideBySide | None:
-    """The game and weight that is shown. Raises NotFound for one that is not there."""
+    """The game and weight to show. Raises NotFound for a missing one."""
     if not found:
         return None
     known = {each.key: each for each in found}

@@ -1,4 +1,4 @@
-"""Societies: the list, one society as it goes on, its ratings by agent, its charts, and its records as files."""
+"""Societies: the list, one society as it runs, its ratings by agent, its charts, and its records as files."""
 
 import shutil
 import tempfile
@@ -39,7 +39,7 @@ from app.web.threads import in_thread
 
 @blueprint.get("/societies/<int:society_id>/grid.json")
 def society_grid(society_id: int) -> ResponseReturnValue:
-    """The ratings by agent of an iteration, from 0, and of those around it."""
+    """The ratings by agent of an iteration, counted from 0, and of the iterations around it."""
     with reading() as session:
         row = SOCIETY.get(session, society_id)
     return jsonify(grid_of(row, whole_number(request.args.get("iteration", "0"), "iteration", 0, LARGEST)))
@@ -57,7 +57,9 @@ def society_chart(society_id: int, name: str) -> ResponseReturnValue:
 
 @blueprint.get("/societies/<int:society_id>/records.zip")
 def society_records(society_id: int) -> Response:
-    """Memories, log and rated responses in the form of the published programs: what `flask society export` writes."""
+    """Memories, log and rated responses in the format of the published programs, as `flask society export` writes
+    them.
+    """
     with reading() as session:
         check_size(SOCIETY.get(session, society_id), "export")
     file = in_thread(db.engine, lambda own: _archive(own, society_id))
@@ -98,14 +100,14 @@ register_pages(
 
 
 def _chosen_agent(row: Society, begun: int) -> tuple[int, int]:
-    """The iteration, from 1, and the agent that the address names: the latest one and the first, unless it does."""
+    """The iteration, counted from 1, and the agent that the URL names; by default the latest and the first."""
     agents = int(row.config["size"]) ** 2
     iteration = whole_number(request.args.get("iteration", str(max(1, begun))), "iteration", 1, LARGEST)
     return min(iteration, max(1, begun)), whole_number(request.args.get("agent", "0"), "agent", 0, agents - 1)
 
 
 def _grid(session: Session, row: Society, iteration: int) -> JSON:
-    """The grid of an iteration as the page begins with it: rows of agents, each with its cell."""
+    """The initial grid of an iteration on the page: rows of agents, each with its cell."""
     found = grid_of(row, iteration - 1)
     ratings = found["ratings"][SHOWS[0]]
     at = iteration - 1 - found["first"]
@@ -121,7 +123,7 @@ def _grid(session: Session, row: Society, iteration: int) -> JSON:
 
 
 def _archive(engine: Engine, number: int) -> BinaryIO:
-    """The archive as an open file that has no name any more."""
+    """The archive as an open file that is already unlinked."""
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder) / f"society-{number}"
         with reading(engine) as session:

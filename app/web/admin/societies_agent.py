@@ -1,4 +1,4 @@
-"""One agent of a society: what it remembers, what it was asked and answered, and what others said of that."""
+"""One agent of a society: its memory, the questions it was asked with its answers, and what others said about them."""
 
 from flask import render_template, request
 from flask.typing import ResponseReturnValue
@@ -16,7 +16,7 @@ from app.web.admin.blueprint import blueprint
 
 @blueprint.get("/societies/<int:society_id>/agents/<int:agent>")
 def society_agent(society_id: int, agent: int) -> ResponseReturnValue:
-    """An agent with its memory, and a page of its interactions from the iteration that `from` names, from 1."""
+    """An agent with its memory, and a page of its interactions, beginning at the iteration `from`, counted from 1."""
     refused = None
     try:
         first = whole_number(request.args.get("from", "1"), "from", 1, LARGEST) - 1
@@ -39,7 +39,7 @@ def society_agent(society_id: int, agent: int) -> ResponseReturnValue:
 
 @blueprint.get("/societies/<int:society_id>/agents/<int:agent>/<int:iteration>")
 def society_interaction(society_id: int, agent: int, iteration: int) -> str:
-    """The part of a society's page that shows an agent in an iteration, from 1."""
+    """The part of a society's page that shows an agent in an iteration, counted from 1."""
     with reading() as session:
         return render_template(
             "admin/society-chosen.html",

@@ -1,4 +1,4 @@
-"""Cutting training data from a society: what there is of each type of rows, the form, and the cutting."""
+"""Building training data from a society: the available rows of each type, the form, and the building."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,7 +27,7 @@ _DEFAULTS = {"mixing": RELEASED, "seed": "0", "name": ""}
 
 @blueprint.get("/societies/<int:society_id>/data")
 def society_data(society_id: int) -> ResponseReturnValue:
-    """What the data of a society would hold by a mixing ratio, which the address may name, and the form."""
+    """The data that a society would give at a mixing ratio, which the URL may name, and the form."""
     form = {**_DEFAULTS, "mixing": request.args.get("mixing", RELEASED)}
     if form["mixing"] not in MIXING:
         wrong = Invalid("mixing", expected=either(MIXING), got=form["mixing"])
@@ -37,7 +37,7 @@ def society_data(society_id: int) -> ResponseReturnValue:
 
 @blueprint.post("/societies/<int:society_id>/data")
 def cut_society(society_id: int) -> ResponseReturnValue:
-    """Cut the datasets and show that of comparisons, or say why it cannot be."""
+    """Build the datasets and show the one of comparisons, or say why they cannot be built."""
     form = {name: request.form.get(name, "").strip() for name in _DEFAULTS}
     try:
         mixing, seed = one_of("mixing", form, tuple(MIXING)), read_seed(form["seed"] or "0")

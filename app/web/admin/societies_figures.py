@@ -1,4 +1,4 @@
-"""The figures of a society, for its pages: made off the event loop, and kept until there is more of it."""
+"""The figures of a society for its pages, computed off the event loop and cached until the society grows."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -25,7 +25,7 @@ MOST = 50_000  # interactions that are read with their texts while somebody wait
 
 
 def charts_of(row: Society) -> list[Chart]:
-    """The charts of a society. While it goes on they have the iterations that are over."""
+    """The charts of a society. While it runs they show the finished iterations."""
     return society_charts(str(row.id), figures_of(row), int(row.config["iterations"]), page_language())
 
 
@@ -39,7 +39,7 @@ def figures_of(row: Society) -> list[IterationFigures]:
 
 
 def data_of(row: Society, mixing: str) -> Sequence[DataFigures]:
-    """What the data of a society would hold. Raises Invalid for one that is too large for a page."""
+    """The data that a society would give. Raises Invalid for a society that is too large for a page."""
     check_size(row, "data")
     found: Sequence[DataFigures] = cached(
         _key(row, "data", mixing), partial(in_worker_thread, db.engine, _data, row.id, mixing)
@@ -48,13 +48,13 @@ def data_of(row: Society, mixing: str) -> Sequence[DataFigures]:
 
 
 def grid_of(row: Society, iteration: int) -> JSON:
-    """The ratings by agent of an iteration, from 0, and of those around it."""
+    """The ratings by agent of an iteration, counted from 0, and of the iterations around it."""
     found: JSON = in_worker_thread(db.engine, _grid, row.id, iteration)
     return found
 
 
 def check_size(row: Society, command: str) -> None:
-    """Raises Invalid, which names the command, for a society with more texts than somebody at a page waits for."""
+    """Raises Invalid, which names the command, for a society with too many texts for a page to wait for."""
     if row.interactions > MOST:
         raise Invalid(
             "interactions",

@@ -1,4 +1,4 @@
-"""What pages of societies call the rating in a cell of the grid."""
+"""The words for a rating in a cell of the grid on pages of societies."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ SHOWS = SHOWN  # what the grid shows first is the first
 
 
 class CellWords(NamedTuple):
-    """A cell of the grid: its class, what is in it, and what a screen reader says. As society-cells.js has it."""
+    """A cell of the grid: its class, its text, and the text for screen readers. As in society-cells.js."""
 
     look: str
     text: str

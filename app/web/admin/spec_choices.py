@@ -1,4 +1,4 @@
-"""What somebody may choose in the fields of a form that asks for a job, in the language of the page."""
+"""The choices in the fields of a form that asks for a job, in the language of the page."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -28,7 +28,7 @@ Choices = Sequence[tuple[str, ...]]  # each a value, what it is called and, of a
 
 
 def model_choices(schema: Schema, value: Any, models: Sequence[LanguageModel]) -> Choices:
-    """The models that may be named by a field that names one or several."""
+    """The models that a field may name, whether it takes one or several."""
     found = [(row.name, row.name) for row in models if "use" not in schema or USES[schema["use"]](row)]
     if not isinstance(value, str):
         return found
@@ -37,7 +37,7 @@ def model_choices(schema: Schema, value: Any, models: Sequence[LanguageModel]) -
 
 
 def base_choices(schema: Schema, value: str, models: Sequence[LanguageModel]) -> Choices:
-    """The models that can be trained, each with where that is unless it is here."""
+    """The models that can be trained, each with its location unless it is here."""
     titles = {name: each.title for name, each in all_backends().items()}
     found = [("", _unset(schema))]
     for row in models:
@@ -50,7 +50,7 @@ def base_choices(schema: Schema, value: str, models: Sequence[LanguageModel]) ->
 
 
 def dataset_choices(session: Session, schema: Schema, value: str) -> tuple[Choices, Any]:
-    """The datasets of the kind that the field is about; and in groups by the methods that learn from them, if asked."""
+    """The datasets of the field's kind; if requested, also grouped by the methods that learn from them."""
     rows = [row for row in store.list_datasets(session) if row.kind == schema.get("kind", row.kind)]
     named = [(str(row.id), f"{row.name}, {gettext('version %(version)s', version=row.version)}") for row in rows]
     lost = [(value, value)] if value and value not in dict(named) else []
@@ -68,23 +68,23 @@ def _by_method(rows: Sequence[Dataset], named: Choices, lost: Choices) -> list[t
 
 
 def word_choices(schema: Schema, words: Sequence[str]) -> Choices:
-    """Words that a field may be, with what they are called."""
+    """The words that a field may hold, with their labels."""
     return [(word, word_label(schema, word)) for word in words]
 
 
 def preset_choices(schema: Schema) -> Choices:
-    """The presets of a part, and none."""
+    """The presets of a part, and the choice of none."""
     return [("", _unset(schema)), *word_choices(schema, [*schema["labels"]])]
 
 
 def _unset(schema: Schema) -> str:
-    """What an empty field stands for."""
+    """The meaning of an empty field."""
     said = schema.get("unset")
     return str(gettext(said)) if said else ""
 
 
 def word_label(schema: Schema, word: str) -> str:
-    """What a word is called that a field may be."""
+    """The label of a word that a field may hold."""
     label = schema.get("labels", {}).get(word)
     return gettext(label) if label else word
 
@@ -109,7 +109,7 @@ def _backends() -> tuple[Choices, Any]:
 
 
 def _row_formats() -> tuple[Choices, Any]:
-    """The formats of rows, each with an example and what it is for."""
+    """The row formats, each with an example and its purpose."""
     kinds = {
         COMPARISONS: gettext("Comparisons, for stable-alignment and dpo."),
         CONVERSATIONS: gettext("Conversations, for the other methods."),
@@ -147,7 +147,7 @@ _KNOWN: Mapping[str, Callable[[Session], Choices]] = {
 def choices_of(
     session: Session, widget: str, schema: Schema, value: Any, models: Sequence[LanguageModel]
 ) -> tuple[Choices, Any]:
-    """The choices of a field, none where anything may be typed; and what its fragment shows beside them, if any."""
+    """The choices of a field, empty if anything may be entered; and what else its fragment shows, if anything."""
     match widget:
         case "model" | "models" | "shares":
             return model_choices(schema, value, models), None

@@ -1,4 +1,4 @@
-"""The fields of a form that asks for a job, made from the spec of its kind: what they are, hold and ask for."""
+"""The fields of a form that asks for a job, made from the spec of its kind: their definition, content and meaning."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -45,7 +45,7 @@ _SHARE = "share "  # before the name of a model, in the name of the field of its
 
 
 class SpecField(NamedTuple):
-    """A field as a form has it. `path` is its name in the spec, and that of the part which it is in before it."""
+    """A field of a form. `path` is its name in the spec, after the name of the part that contains it."""
 
     name: str
     path: tuple[str, ...]
@@ -59,8 +59,8 @@ class SpecField(NamedTuple):
 class ShownField(NamedTuple):
     """A field in the language of the page, for the fragment of its widget (templates/admin/spec-fields.html).
 
-    `choices` are values with what each is called, and of a registry with a hint. `more` is what only some widgets have:
-    the fields of a training, the kinds of files that are taken, groups of datasets, presets of methods.
+    `choices` are values with their labels, and for a registry with a hint. `more` is what only some widgets have: the
+    fields of a training, the accepted kinds of files, groups of datasets, presets of methods.
     """
 
     name: str
@@ -76,7 +76,7 @@ class ShownField(NamedTuple):
 
 
 class FieldGroup(NamedTuple):
-    """Fields of one layout that follow each other. `empty` says that the registry has no model for them."""
+    """Consecutive fields of one layout. `empty` says that the registry has no model for them."""
 
     layout: str
     fields: list[ShownField]
@@ -104,7 +104,7 @@ def _sent_list(name: str) -> list[str]:
 
 
 def _sent_file_name(name: str) -> str:
-    """Some browsers send the folder as well."""
+    """The name of an uploaded file without its folder, which some browsers send as well."""
     file = request.files.get(name)
     return PureWindowsPath(file.filename or "").name[:200] if file else ""
 
@@ -115,7 +115,7 @@ def _sent_shares(_name: str) -> dict[str, str]:
 
 
 def _in_line(value: Any) -> str:
-    """A value as lines have it: several with commas between."""
+    """A value as it is written in a line: several values are separated by commas."""
     if isinstance(value, list):
         return ", ".join(map(_in_line, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -170,7 +170,7 @@ def _widget_of(schema: Schema) -> str:
 
 
 def leaves(spec: type[SpecPart]) -> Iterator[SpecField]:
-    """The fields of a form for a spec, with those of its parts in their places: ticks come last in a part."""
+    """The form fields for a spec, including those of its parts, in order: ticks come last in a part."""
     parts, only = parts_of(spec), spec.only_with() if issubclass(spec, JobSpec) else {}
     for name, schema in fields_of(spec).items():
         if name not in parts:
@@ -196,7 +196,7 @@ def leaves(spec: type[SpecPart]) -> Iterator[SpecField]:
 
 
 def _is_asked(spec: type[SpecPart], field: SpecField, given: Mapping[str, Any]) -> bool:
-    """Whether a field is asked for beside what is given of the others."""
+    """Whether a field is asked for, given the values of the others."""
     if field.only is None:
         return True
     name, values = field.only
@@ -207,7 +207,7 @@ def _is_asked(spec: type[SpecPart], field: SpecField, given: Mapping[str, Any]) 
 
 
 def typed(spec: type[JobSpec]) -> JSON:
-    """The fields as they were sent; what came as a file is in its text field, and so comes back with the page."""
+    """The fields as they were sent; an uploaded file is in its text field, and so is sent back with the page."""
     found: JSON = {}
     for each in leaves(spec):
         if (widget := GAME_WIDGETS.get(each.widget)) is not None:
@@ -220,7 +220,7 @@ def typed(spec: type[JobSpec]) -> JSON:
 
 
 def in_address(spec: type[JobSpec]) -> JSON:
-    """The values that the address of a form names: texts, and those of parts without presets beside their defaults."""
+    """The values that a form's URL names: texts, and those of parts without presets, filled up with their defaults."""
     found: JSON = {}
     for each in leaves(spec):
         first, last = each.path[0], each.path[-1]
@@ -238,9 +238,9 @@ def in_address(spec: type[JobSpec]) -> JSON:
 def filled_in(
     spec: type[JobSpec], given: Mapping[str, Any], *, files: str = SHIPPED, known: Mapping[str, str] | None = None
 ) -> JSON:
-    """The fields for values of a spec, as they are first shown or as they were for a job; others have their defaults.
+    """The fields for values of a spec, either initial values or those of an earlier job; others have their defaults.
 
-    `files` says which texts are meant. `known` has the models that fields begin with, by what these suggest.
+    `files` says which texts are meant. `known` has the models that fields start with, by what the fields suggest.
     """
     found: JSON = {f"{name}_{part}": "" for name in spec.files for part in ("text", "name")}
     boxed = dict[str, set[str]]()  # of a training: the fields that have a box
@@ -267,7 +267,7 @@ def filled_in(
 
 
 def values_of(spec: type[JobSpec], form: Form) -> JSON:
-    """What a form asks for, as JobSpec.read takes it, but for its files. Raises Invalid."""
+    """The values of a form for JobSpec.read, without its files. Raises Invalid."""
     found: JSON = {}
     for each in leaves(spec):
         if not _is_asked(spec, each, form):
@@ -293,9 +293,9 @@ def values_of(spec: type[JobSpec], form: Form) -> JSON:
 
 
 def files_of(spec: type[JobSpec], form: Form, again: Mapping[str, Any] | None) -> JSON:
-    """What the texts hold that a form means, by field; `again` are those of the job that it is filled in like.
+    """The content of the texts that a form selects, by field; `again` are those of the job that it is filled in from.
 
-    None where nothing ships. Raises Invalid.
+    None if no text ships for a field. Raises Invalid.
     """
     found: JSON = {}
     for name, file in spec.files.items():
@@ -321,12 +321,12 @@ def asks_for(spec: type[JobSpec], widget: str) -> bool:
 
 
 def takes_files(spec: type[JobSpec]) -> bool:
-    """Whether a form is sent with files."""
+    """Whether a form can upload files."""
     return bool(spec.files) or asks_for(spec, MATERIAL) or asks_for(spec, "upload")
 
 
 def refusal(spec: type[JobSpec], error: AppError, form: Form = MappingProxyType({})) -> RefusedField:
-    """An error of a layer below at the field of the form that it is about, with what that is called there."""
+    """An error from a lower layer, placed at the form field that it is about and named as that field is there."""
     path = tuple((error.field or "").split("."))
     fields = [each for each in leaves(spec) if _is_asked(spec, each, form)]
     lines = next((each for each in fields if each.widget == "training" and path[0] == each.name != error.field), None)
@@ -360,7 +360,7 @@ def sections(session: Session, spec: type[JobSpec], form: Form) -> list[tuple[st
 
 
 def presets_of(spec: type[JobSpec]) -> tuple[str, str, Sequence[tuple[str, str]]] | None:
-    """The part of a spec that presets fill in: its field, the argument that names one in the address, the presets."""
+    """The part of a spec that presets fill in: its field, the URL parameter that names a preset, and the presets."""
     for name, part in parts_of(spec).items():
         schema = fields_of(spec)[name]
         if schema.get("fills"):
@@ -388,7 +388,7 @@ def _groups(
 
 
 def _offered(session: Session, use: str | None, form: Form, models: Sequence[LanguageModel]) -> Sequence[LanguageModel]:
-    """Of these models, those that play the form's game where a field is for such ones."""
+    """The given models, limited to those that play the form's game if the field requires that."""
     return round_models(session, form[GAME]) if use in (LEARNER, PLAYER) else models
 
 
@@ -424,12 +424,12 @@ def _shown(
 
 
 def most_uploaded(schema: Schema) -> int:
-    """Bytes of the file of a field, at most."""
+    """The maximum size in bytes of the file of a field."""
     return int(getattr(settings(), schema["most"]) * 1e6)
 
 
 def _fields_of_training(schema: Schema) -> tuple[str, Mapping[str, TrainingField]]:
-    """The field that has the method of a training, if any has it, and what can be given in its lines."""
+    """The field that holds a training's method, if any, and the fields that can be given in its lines."""
     if method := schema.get("method"):
         return "", training_fields({method: find_method(method).job_fields})
     return (schema["chosen"], fields_in_lines(schema)) if "chosen" in schema else ("method", further_fields())

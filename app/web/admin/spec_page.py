@@ -1,4 +1,4 @@
-"""A page that asks for what a spec describes: its form, its estimate, and what is made of it."""
+"""A page that asks for what a spec describes: its form, its estimate, and making it."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
@@ -37,7 +37,7 @@ S = TypeVar("S", bound=JobSpec)
 
 
 class FormWords(NamedTuple):
-    """What the page says, in lazy texts; the last two are of its estimate."""
+    """The lazy texts of the page; the last two are those of its estimate."""
 
     title: Any
     intro: Any
@@ -55,14 +55,14 @@ class Asked(NamedTuple, Generic[S]):
 
 
 class Link(NamedTuple):
-    """A page: what it is called, and its address."""
+    """The title and address of a page."""
 
     title: Any
     address: str
 
 
 class SpecPage(Generic[S]):
-    """The page of one spec. A subclass says what is so for it alone."""
+    """The page of one spec. A subclass adds what is specific to it."""
 
     spec: type[S]
     words: FormWords
@@ -83,13 +83,13 @@ class SpecPage(Generic[S]):
         raise NotImplementedError
 
     def make(self, asked: Asked[S]) -> str:
-        """Make what was asked for; the address that shows it. Raises AppError and RefusedField."""
+        """Make what was requested and return the address that shows it. Raises AppError and RefusedField."""
         raise NotImplementedError
 
     def earlier(self, session: Session, number: str) -> tuple[Link, JSON, JSON]:
-        """What was made earlier under that number: its page, its spec as JSON, and its texts by field.
+        """An earlier result by its number: its page, its spec as JSON, and its texts by field.
 
-        Raises AppError where there is none, or none that was asked for in such a form.
+        Raises AppError if there is none, or if it was not requested in such a form.
         """
         raise NotImplementedError
 
@@ -98,25 +98,25 @@ class SpecPage(Generic[S]):
         return f"{expected.calls} calls"
 
     def excess(self, expected: Any) -> str:
-        """Of what it takes so much that the page asks before it is started: cost; empty where it just starts."""
+        """The quantity so large that the page asks for confirmation: cost; empty if it can start at once."""
         dearest = settings().CONFIRM_COST
         return "cost" if dearest and (expected.cost or 0) > dearest else ""
 
     def estimated(self, session: Session, asked: Asked[S]) -> Any:
-        """What it will take, for `estimate_template`: its `calls`, and its `cost` in USD if that is known."""
+        """The expected effort, for `estimate_template`: its `calls`, and its `cost` in USD if that is known."""
 
     def further(self) -> JSON:
-        """What the template, or that `below`, is given."""
+        """Further values for the template, or for the one `below`."""
         return {}
 
     def suggested(self, session: Session, given: JSON) -> JSON:  # noqa: ARG002 - a kind may look at its models
-        """The values with which the form is first shown, where the address names some."""
+        """The initial values of the form, given those that the URL names."""
         return given
 
     # ---- The page ------------------------------------------------------------------
 
     def begin(self) -> str:
-        """The form, filled in with what the address names, or like an earlier one."""
+        """The form, filled in from the URL or from an earlier result."""
         with reading() as session:
             if number := request.args.get("like", ""):
                 _, spec, _ = self.earlier(session, number)
@@ -139,7 +139,7 @@ class SpecPage(Generic[S]):
         return {**filled_in(self.spec, self.suggested(session, given), known=suggested), "like": ""}
 
     def start(self) -> ResponseReturnValue:
-        """Say what it will take, or make it, as the button says; or why it cannot be."""
+        """Show the estimate or make the result, depending on the pressed button; or show why it cannot be made."""
         form = {**typed(self.spec), "like": _sent("like"), "agreed": _sent("agreed")}
         try:
             with reading() as session:
@@ -158,7 +158,7 @@ class SpecPage(Generic[S]):
         return redirect(address, 303)
 
     def refused(self, error: AppError) -> str:
-        """The form as it is first shown, with a refusal of what could not be read."""
+        """The initial form, with an error about what could not be read."""
         with reading() as session:
             form = self._first_form(session, {})
             return self.page(session, form, refused=self.refusal(error, form))
@@ -170,11 +170,11 @@ class SpecPage(Generic[S]):
         return Asked(self.spec.read(self.values(form)), files)
 
     def values(self, form: Form) -> JSON:
-        """What a form asks for, as `read` of the spec takes it. Raises Invalid."""
+        """The values of a form for `read` of the spec. Raises Invalid."""
         return values_of(self.spec, form)
 
     def refusal(self, error: AppError, form: Form) -> RefusedField:
-        """An error at the field of the form that it is about."""
+        """An error, placed at the form field that it is about."""
         found = refusal(self.spec, error, form)
         return found if found.field or not self.field else RefusedField(self.field, error)
 

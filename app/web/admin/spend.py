@@ -1,4 +1,6 @@
-"""What models have cost, the limits that are set and when they are reached, and one stop for everything that spends."""
+"""The cost of models, the spending limits with the time they will be reached, and one stop for everything that
+spends.
+"""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -44,13 +46,13 @@ _AT_MOST = 20  # runs in the table; the file has all
 
 @blueprint.get("/spend")
 def spend() -> ResponseReturnValue:
-    """The figures of a period, or as a file all lines that they are sums of."""
+    """The figures of a period, or all lines that they sum up as a file."""
     return _spend_page()
 
 
 @blueprint.post("/spend")
 def act_on_spend() -> ResponseReturnValue:
-    """Stop everything that spends, or let it go on."""
+    """Stop everything that spends, or resume it."""
     action, by = request.form.get("action"), requester().name
     try:
         if action == "stop":
@@ -91,7 +93,7 @@ def _spend_page(refused: AppError | None = None) -> ResponseReturnValue:
 
 
 def _read(session: Session, period: str, known: Settings) -> dict[str, Any]:
-    """What the page shows; the calls of a period and the files on the disk may be many."""
+    """The content of the page; a period may have many calls, and the disk many files."""
     found = read_spend(session, period, most=_AT_MOST)
     pace, pay = pace_of(session, found, period), read_pay(session, found.since)
     caps = [*limits(session, known, pace), *wave_caps(session)]
@@ -118,7 +120,7 @@ def _figures(found: Spend) -> dict[str, Any]:
 
 
 def _people(found: Spend, pay: PeoplesPay) -> dict[str, Any]:
-    """What people were paid beside what models have cost, by study and day; with studies that called no model."""
+    """Payments to people beside the cost of models, by study and day; includes studies that called no model."""
     of_models = {purpose.number: sums for purpose, sums in found.by_study()}
     of_people, days = pay.by_study(), pay.by_day()
     studies = dict.fromkeys([*of_models, *of_people])

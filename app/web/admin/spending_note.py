@@ -1,4 +1,4 @@
-"""Whether the budget of the installation is used up, for pages of experimenters that say so."""
+"""Whether the installation's budget is used up, for the pages of experimenters that say so."""
 
 import time
 from collections.abc import Iterable
@@ -15,14 +15,14 @@ _EVERY = 30.0  # seconds between two sums of all calls of the period: pages that
 
 
 class _LastSum(NamedTuple):
-    """What was found, and when by the clock of `time.monotonic`."""
+    """The last result, and when it was found by the clock of `time.monotonic`."""
 
     at: float
     found: InstallationSpending | None
 
 
 def used_up_budget() -> InstallationSpending | None:
-    """What was spent, where that is all that the installation may spend for now; it may be half a minute old."""
+    """The amount spent, if the installation may spend no more for now; it may be half a minute old."""
     if not settings().SPENDING_LIMIT_USD:
         return None
     last: _LastSum | None = current_app.extensions.get(__name__)
@@ -34,5 +34,5 @@ def used_up_budget() -> InstallationSpending | None:
 
 
 def used_up_for(models: Iterable[LanguageModel]) -> InstallationSpending | None:
-    """The same where one of these models is behind an API, so that matches with it go beyond the budget."""
+    """The same if one of these models is behind an API, so that matches with it would exceed the budget."""
     return used_up_budget() if any(model.kind == "api" for model in models) else None

@@ -1,4 +1,4 @@
-"""Freeing the disk: what could go and what depends on it, what was removed, and putting that back."""
+"""Freeing disk space: what can be removed and what depends on it, what was removed, and how to restore it."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -45,13 +45,13 @@ add_list(
 
 @blueprint.get("/spend/storage")
 def storage() -> ResponseReturnValue:
-    """What is kept on disk, and what of it could go."""
+    """What is stored on disk, and which of it can be removed."""
     return _storage_page()
 
 
 @blueprint.post("/spend/storage")
 def clean_up() -> ResponseReturnValue:
-    """Ask once what is to go, and remove it."""
+    """Remove the chosen things, after one confirmation."""
     form = request.form
     chosen = form.getlist("thing")
     try:
@@ -81,13 +81,13 @@ def clean_up() -> ResponseReturnValue:
 
 @blueprint.get("/spend/removed/<int:number>")
 def removal(number: int) -> ResponseReturnValue:
-    """What was removed, when and by whom, and how it comes back."""
+    """What was removed, when and by whom, and how to restore it."""
     return _removal_page(number)
 
 
 @blueprint.post("/spend/removed/<int:number>")
 def act_on_removal(number: int) -> ResponseReturnValue:
-    """Put back what was removed, or delete its archive for good."""
+    """Restore what was removed, or delete its archive permanently."""
     action, by, known = request.form.get("action"), requester().name, settings()
     try:
         if action == "undo":
@@ -103,7 +103,7 @@ def act_on_removal(number: int) -> ResponseReturnValue:
 
 @blueprint.before_request
 def _show_removal() -> ResponseReturnValue | None:
-    """Answers 410 on the pages of a removed job, with its removal."""
+    """Answer the pages of a removed job with 410 and its removal."""
     given, path = request.view_args or {}, request.path.removeprefix(url_for("admin.home"))
     for kind in JOB_KINDS if given else ():
         pages = pages_of(kind)
@@ -117,7 +117,7 @@ def _show_removal() -> ResponseReturnValue | None:
 
 @blueprint.app_template_global()
 def removal_of(kind: str, number: int) -> Removal | None:
-    """The removal that is in force of a model or a dataset, for a note on its pages."""
+    """The active removal of a model or dataset, for a note on its pages."""
     with reading() as session:
         return removal_in_force(session, kind, number)
 

@@ -1,4 +1,4 @@
-"""Studies: the list, the examples that ship, and a study that somebody uploads."""
+"""Studies: the list, the shipped examples, and uploading a study."""
 
 from flask import redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -28,13 +28,13 @@ blueprint.add_app_template_global(lambda: EXAMPLES, "example_studies")
 
 @blueprint.get("/studies")
 def studies() -> ResponseReturnValue:
-    """All studies, the one that was loaded last first."""
+    """All studies, most recently loaded first."""
     return show_list(STUDIES_PAGE)
 
 
 @blueprint.post("/studies")
 def try_study() -> ResponseReturnValue:
-    """Load an example, and open a wave in which whoever has its link can go through it at once."""
+    """Load an example, and open a wave that anyone with its link can go through at once."""
     name, by = request.form.get("example", ""), current_user.name
     try:
         if name not in EXAMPLES:
@@ -47,7 +47,7 @@ def try_study() -> ResponseReturnValue:
 
 
 def _trial(session: Session, version: StudyVersion, design: StudyDesign, by: str) -> int:
-    """The open wave of a version in which it is tried out; a new one where there is none."""
+    """The open trial wave of a version; a new one if there is none."""
     names = set(session.scalars(select(Wave.name).where(Wave.study_id == version.study_id)))
     wanted = select(Wave).where(Wave.study_version_id == version.id, Wave.status == waves.OPEN)
     trial = session.scalar(wanted.where(Wave.name.like(f"{TRIAL}%")).order_by(Wave.id.desc()).limit(1))
@@ -69,7 +69,7 @@ def _trial(session: Session, version: StudyVersion, design: StudyDesign, by: str
 
 @blueprint.get("/studies/new")
 def new_study() -> str:
-    """The form."""
+    """The form for uploading."""
     return _upload_form()
 
 

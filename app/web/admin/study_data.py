@@ -12,7 +12,7 @@ from app.web.study_archive import study_archive
 
 @blueprint.get("/studies/waves/<int:wave_id>/data.zip")
 def wave_data(wave_id: int) -> Response:
-    """The archive without the recruiter's ids, guarded against formulas unless `guard=0`; as it is read, it is sent."""
+    """Stream the archive without the recruiter's ids, guarded against formulas unless `guard=0`."""
     return _download(wave_id, since_freeze=False)
 
 

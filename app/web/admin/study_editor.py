@@ -39,14 +39,14 @@ _REFUSED_AT = re.compile(r"(?P<file>[^\s:]+\.ya?ml):(?P<line>\d+): (?P<text>.*)"
 
 
 class DraftFault(NamedTuple):
-    """Something that is wrong with a draft, or to think about. `line` of the study's file counts from 1."""
+    """An error or a warning in a draft. `line` is the line of the study's file, counted from 1."""
 
     line: int | None
     text: str
 
 
 class DraftStudy(NamedTuple):
-    """The study that a draft is of: its newest version, and how many people have enrolled in any."""
+    """The study that a draft belongs to: its newest version, and the number of people enrolled in any version."""
 
     study: Study
     newest: int
@@ -54,7 +54,7 @@ class DraftStudy(NamedTuple):
 
 
 class CheckedDraft(NamedTuple):
-    """Result of checking a draft: what is wrong with it, or what it costs and what to think about."""
+    """Result of checking a draft: its error, or its cost and warnings."""
 
     fault: DraftFault | None
     warned: Sequence[DraftFault] = ()
@@ -69,7 +69,7 @@ class CheckedDraft(NamedTuple):
 
 @blueprint.get("/studies/editor")
 def new_draft() -> str:
-    """An example as a study of one's own, which is in no list before it is saved."""
+    """An example as a new study, which is not listed before it is saved."""
     name = request.args.get("example", "")
     if name not in EXAMPLES:
         raise NotFound("example", expected=either(EXAMPLES), got=name)
@@ -81,7 +81,7 @@ def new_draft() -> str:
 
 @blueprint.get("/studies/<int:study_id>/edit")
 def edit_study(study_id: int) -> str:
-    """The version that the address names, or the newest; with `copy`, as another study."""
+    """The version that the URL names, or the newest; with `copy`, as another study."""
     with reading() as session:
         found = find_version(session, study_id)
         files = files_of(found.version)
@@ -91,7 +91,7 @@ def edit_study(study_id: int) -> str:
 
 
 def _renamed(session: Session, files: Mapping[str, str]) -> dict[str, str]:
-    """The files of a study under a name that no study has; the first is the study's own."""
+    """The files of a study under an unused name; the first file is the study's own."""
     (_, text), *others = files.items()
     found = _STUDY.search(text)
     base = (found[1] if found else "study")[: _LONGEST_NAME - len(_COPY) - 3] + _COPY
@@ -105,7 +105,7 @@ def _renamed(session: Session, files: Mapping[str, str]) -> dict[str, str]:
 
 @blueprint.post("/studies/editor")
 def act_on_draft() -> ResponseReturnValue:
-    """Check a draft, save it as a version, or send its files, as the pressed button says."""
+    """Check a draft, save it as a version, or download its files, depending on the pressed button."""
     action, files = request.form.get("action", ""), _sent()
     try:
         one_of("action", {"action": action}, _ACTIONS)
@@ -128,14 +128,14 @@ def act_on_draft() -> ResponseReturnValue:
 
 
 def _sent() -> dict[str, str]:
-    """The files of a draft by name, that of the study first. Forms send lines as they end in mail."""
+    """The files of a draft by name, the study's own first. Forms send CRLF line endings."""
     names, texts = request.form.getlist("name"), request.form.getlist("text")
     files = {name: text.replace("\r\n", "\n") for name, text in zip(names, texts, strict=False)}
     return files or {"study.yaml": ""}
 
 
 def _save(session: Session, loaded: LoadedDesign, newest: int) -> tuple[int, int]:
-    """Store a draft as a version. Raises Conflict if somebody has saved another one since the draft was begun."""
+    """Store a draft as a version. Raises Conflict if another one was saved since the draft was begun."""
     version, is_new = store.load(session, loaded)
     if is_new and version.number > newest + 1:
         raise Conflict(
@@ -151,12 +151,12 @@ def _save(session: Session, loaded: LoadedDesign, newest: int) -> tuple[int, int
 
 
 def _load_draft(files: Mapping[str, str]) -> LoadedDesign:
-    """What the files come to. Raises RefusedFiles."""
+    """The design in the files. Raises RefusedFiles."""
     return read_files({name: text.encode() for name, text in files.items()}, next(iter(files)))
 
 
 def _checked(files: Mapping[str, str]) -> CheckedDraft:
-    """What the files come to, and what they cost; the first thing that is wrong with them."""
+    """The design in the files with its cost, or the first error in them."""
     try:
         loaded = _load_draft(files)
         with reading() as session:
@@ -167,7 +167,7 @@ def _checked(files: Mapping[str, str]) -> CheckedDraft:
 
 
 def _of_version(found: FoundVersion, files: Mapping[str, str]) -> CheckedDraft:
-    """The same of a version that is stored, which is known to be right."""
+    """The same for a stored version, which is known to be valid."""
     texts = found.version.design["texts"]
     return _costed(found.design, warnings(found.design, texts), files)
 
@@ -191,7 +191,7 @@ def _costed(design: StudyDesign, warned: Any, files: Mapping[str, str]) -> Check
 
 
 def _fault(message: str, text: str) -> DraftFault:
-    """A refusal with the line that it names."""
+    """An error message with the line that it names."""
     found = _REFUSED_AT.fullmatch(message)
     if found is not None:
         return DraftFault(int(found["line"]), found["text"])
@@ -200,7 +200,7 @@ def _fault(message: str, text: str) -> DraftFault:
 
 
 def line_of(text: str, path: KeyPath | Sequence[str]) -> int | None:
-    """The line of a key in a study's file, or else of the nearest one above it; None if there is neither."""
+    """The line of a key in a study's file, or of its nearest ancestor; None if there is neither."""
     found, depth = None, 0
     for number, line in enumerate(text.splitlines(), 1):
         if depth and not line[:1].isspace() and line.strip():
@@ -216,7 +216,7 @@ def line_of(text: str, path: KeyPath | Sequence[str]) -> int | None:
 
 
 def _study_name(files: Mapping[str, str]) -> str:
-    """What the study is called in its file; the file's name where it says nothing."""
+    """The name of the study in its file, or the file's name if it gives none."""
     name, text = next(iter(files.items()))
     found = _STUDY.search(text)
     return found[1] if found and re.fullmatch(r"[a-z0-9-]+", found[1]) else Path(name).stem
@@ -241,7 +241,7 @@ def _editor_page(files: Mapping[str, str], checked: CheckedDraft, *, typed: bool
 
 
 def _draft_study(session: Session, name: str) -> DraftStudy | None:
-    """The study of that name; None if saving makes it."""
+    """The study with that name; None if saving would create it."""
     study = session.scalar(select(Study).where(Study.name == name))
     if study is None:
         return None

@@ -1,4 +1,4 @@
-"""The lists of studies, versions, waves, people, batches and reports: what stands around them, and where they lead."""
+"""The lists of studies, versions, waves, people, batches and reports: what surrounds them, and where they link."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ add_address("reports_of", lambda key: url_for("admin.study_reports", wave=key[0]
 
 
 def _written_by(macro: str) -> Callable[[Session, Sequence[Any]], list[Markup]]:
-    """The cells that a macro writes of items."""
+    """The cells that a macro renders for items."""
 
     def drawn(_session: Session, items: Sequence[Any]) -> list[Markup]:
         write_cell = get_template_attribute("admin/study-parts.html", macro)
@@ -69,7 +69,7 @@ def lists_of_study(session: Session, version: StudyVersion) -> dict[str, ListVie
 
 
 def people_listed(session: Session, wave: Wave) -> ListView:
-    """The people of a wave, as the address chooses them."""
+    """The people of a wave that the URL selects."""
 
     def filters(session: Session) -> list[ListFilter]:
         arms = select(Arm.id, Arm.name).where(Arm.study_version_id == wave.study_version_id).order_by(Arm.id)
@@ -85,7 +85,7 @@ def people_listed(session: Session, wave: Wave) -> ListView:
 
 
 def batches_listed(session: Session, wave: Wave) -> ListView:
-    """The batches of pay of a wave."""
+    """The payment batches of a wave."""
     return read_list(session, replace(_BATCHES, where=lambda _session, _given: [PaymentBatch.wave_id == wave.id]))
 
 
@@ -104,7 +104,9 @@ def _report_filters(session: Session) -> list[ListFilter]:
 
 
 def _chosen_reports(_session: Session, given: Mapping[str, str]) -> Sequence[ColumnElement[bool]]:
-    """Of a person only some, unless they are asked for, or all reports are written to a file."""
+    """A limited number of reports for each person, unless a person is asked for or all reports are written to a
+    file.
+    """
     wave_id = whole_number(given["wave"], "wave", 1, _LARGEST) if "wave" in given else None
     each = "person" not in given and not request.args.get("format")
     return conditions(wave_id, state=given.get("state"), to=given.get("to"), code=given.get("person"), each=each)

@@ -1,4 +1,6 @@
-"""What the people of a wave are owed, and the batches by which recruiters pay it; all data of a wave as an archive."""
+"""Payments owed to the people of a wave, and the batches by which recruiters pay them; all data of a wave as an
+archive.
+"""
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -36,13 +38,13 @@ _SHOWN = 100  # people that are listed of those whom the next batch pays
 
 @blueprint.get("/studies/waves/<int:wave_id>/pay")
 def wave_pay(wave_id: int) -> str:
-    """What is owed and in no batch yet, all batches, and what was adjusted."""
+    """The payments owed but in no batch yet, all batches, and all adjustments."""
     return _pay_page(wave_id)
 
 
 @blueprint.post("/studies/waves/<int:wave_id>/pay")
 def act_on_pay(wave_id: int) -> ResponseReturnValue:
-    """Draft batches, move one on, take a draft back, or adjust what somebody is paid, as the pressed button says."""
+    """Draft batches, advance one, take a draft back, or adjust a payment, depending on the pressed button."""
     action, by = request.form.get("action", ""), current_user.name
     form = {**{name: request.form.get(name, "").strip() for name in _FIELDS}, "language": form_language()}
     try:
@@ -90,7 +92,7 @@ def _batch(session: Session, wave: Wave, number: str) -> PaymentBatch:
 
 @blueprint.get("/studies/waves/<int:wave_id>/pay/<int:number>")
 def batch_file(wave_id: int, number: int) -> Response:
-    """The file of a batch, as its recruiter takes it: the same bytes each time."""
+    """The file of a batch in its recruiter's format: the same bytes each time."""
     with reading() as session:
         found = batches.find_batch(session, wave_by_id(session, wave_id).wave, number)
         file = batches.batch_file(session, found)

@@ -1,4 +1,4 @@
-"""One person of a wave: their steps, matches and payments, and what an experimenter can do for them or about them."""
+"""One person of a wave: their steps, matches and payments, and the actions that an experimenter can take."""
 
 from collections.abc import Callable, Mapping
 
@@ -35,7 +35,7 @@ def study_person(wave_id: int, enrolment_id: int) -> str:
 
 @blueprint.post("/studies/waves/<int:wave_id>/people/<int:enrolment_id>")
 def act_on_person(wave_id: int, enrolment_id: int) -> ResponseReturnValue:
-    """Adjust what somebody is paid, give them time, remove them, or withdraw for them, as the pressed button says."""
+    """Adjust a person's payment, give them time, remove them, or withdraw for them, depending on the pressed button."""
     action, by = request.form.get("action", ""), current_user.name
     form = {**{name: request.form.get(name, "") for name in _FIELDS}, "language": form_language()}
     try:
@@ -81,7 +81,7 @@ def _give_time(session: Session, progress: StudyProgress, form: Mapping[str, str
 
 
 def adjust(session: Session, progress: StudyProgress, form: Mapping[str, str], by: str) -> None:
-    """Adjust what somebody is paid as a form says. Raises Invalid."""
+    """Adjust a person's payment as a form says. Raises Invalid."""
     places = places_of(progress.design.pay.currency)
     amount = read_amount(form["amount"], "amount", form["language"], places=places, signed=True, such="1.50 or -0.25")
     payments.adjust(session, progress, amount, form["reason"], by, over_cap=form["over_cap"])
@@ -94,12 +94,12 @@ def reverse(session: Session, progress: StudyProgress, form: Mapping[str, str], 
 
 
 def keep(session: Session, progress: StudyProgress, form: Mapping[str, str], by: str) -> None:
-    """Decide that somebody is paid in spite of a doubt. Raises Invalid and Conflict."""
+    """Decide to pay a person despite a doubt. Raises Invalid and Conflict."""
     pay_doubts.decide(session, progress, keep=True, reason=form["reason"], by=by)
 
 
 def leave_out(session: Session, progress: StudyProgress, form: Mapping[str, str], by: str) -> None:
-    """Decide that somebody is left out of batches again. Raises Invalid and Conflict."""
+    """Decide to leave a person out of batches again. Raises Invalid and Conflict."""
     pay_doubts.decide(session, progress, keep=False, reason=form["reason"], by=by)
 
 
@@ -111,14 +111,14 @@ _ACTIONS: Mapping[str, Callable[[Session, StudyProgress, Mapping[str, str], str]
 
 
 def refused_field(error: AppError) -> RefusedField:
-    """An error at its field. What elsewhere is called a reason is how a match ended."""
+    """An error at its field. Elsewhere, "reason" is the name for how a match ended."""
     if isinstance(error, FieldError) and error.field == "reason":
         error = type(error)("reason", **{**error.parts, "subject": Phrase("Reason")})
     return RefusedField(error.field or "", error)
 
 
 def _person_of_wave(session: Session, wave_id: int, enrolment_id: int) -> PersonDetail:
-    """Raises NotFound for a person who is in another wave."""
+    """A person of the wave. Raises NotFound for a person in another wave."""
     detail = person(session, enrolment_id)
     if detail.enrolment.wave_id != wave_id:
         raise NotFound("enrolment", expected=Phrase("one of this wave"), got=enrolment_id)

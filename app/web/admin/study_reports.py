@@ -1,4 +1,4 @@
-"""The inbox of what people reported, over all waves: who takes care of each, what was answered, and what is closed."""
+"""The inbox of people's reports, over all waves: who handles each, what was answered, and what is closed."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -46,13 +46,15 @@ add_address("report", lambda number: url_for("admin.study_report", report_id=num
 
 @blueprint.get("/studies/reports")
 def study_reports() -> ResponseReturnValue:
-    """All reports, or those of a wave, of a person, in a state and of an experimenter that the address names."""
+    """All reports, or those of the wave, person, state and experimenter that the URL names."""
     return show_list(REPORTS_PAGE)
 
 
 @blueprint.post("/studies/reports")
 def act_on_listed_report() -> ResponseReturnValue:
-    """Take a report, or all new ones of its person, close it or undo that, as the pressed button in its line says."""
+    """Take a report, or all new ones of its person, close it, or undo that, depending on the pressed button in its
+    line.
+    """
     try:
         number = whole_number(request.form.get("report", ""), "report", 1, _LARGEST)
         _act(number, request.form)
@@ -69,7 +71,7 @@ def study_report(report_id: int) -> str:
 
 @blueprint.post("/studies/reports/<int:report_id>")
 def act_on_report(report_id: int) -> ResponseReturnValue:
-    """Assign, answer or close a report, keep a note on it, undo its last step, or show how its person is reached."""
+    """Assign, answer or close a report, save a note on it, undo its last step, or show how to reach its person."""
     if request.form.get("action") == _SHOW_ID:
         by = current_user.name
         with reading() as session:
@@ -84,7 +86,7 @@ def act_on_report(report_id: int) -> ResponseReturnValue:
 
 
 def _act(number: int, form: Mapping[str, str]) -> None:
-    """Do with a report what the pressed button says. Raises Invalid, NotFound and Conflict."""
+    """Apply the pressed button's action to a report. Raises Invalid, NotFound and Conflict."""
     by, action = current_user.name, form.get("action", "")
     given = {name: form.get(name, "") for name in _FIELDS}
     step, seen = (whole_number(form[name], name, 1, _LARGEST) if form.get(name) else None for name in ("step", "seen"))
@@ -135,7 +137,7 @@ def _report_page(report_id: int, refused: AppError | None = None, *, show_id: bo
 
 @blueprint.app_template_global()
 def reports_address() -> str:
-    """The address of the reports as they are filtered."""
+    """The URL of the reports with the current filters."""
     given: dict[str, Any] = {name: request.args.get(name) for name in ("wave", "state", "to", "person")}
     return url_for("admin.study_reports", **given)
 

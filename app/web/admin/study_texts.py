@@ -1,4 +1,4 @@
-"""All texts of a version of a study on one page to be printed, for the board that judges its ethics."""
+"""All texts of a version of a study on one printable page, for the ethics board."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -30,9 +30,10 @@ _USUAL = "prolific"  # the recruiter of a study that has no wave yet
 
 
 class GoalTexts(NamedTuple):
-    """What people under an objective read and are asked; `arms` are those in which it occurs. None: there is one.
+    """The texts and questions for people under an objective; `arms` are those in which it occurs. None: there is only
+    one.
 
-    `again` are the questions of the quiz as they are asked after a wrong answer, where that is in other words.
+    `again` are the quiz questions in the wording used after a wrong answer, if it differs.
     """
 
     objective: str | None
@@ -43,7 +44,7 @@ class GoalTexts(NamedTuple):
 
 
 class SurveyPart(NamedTuple):
-    """Questions, and when they are asked: the key of the design."""
+    """Questions, and the key of the design that says when they are asked."""
 
     when: str
     questions: Questions
@@ -71,7 +72,9 @@ def study_texts(study_id: int) -> str:
 
 
 def _consent(session: Session, found: FoundVersion) -> Markup:
-    """What people agree to, as those read it whom the recruiter of the latest wave sends, or else Prolific."""
+    """The consent as it is shown to people sent by the recruiter of the latest wave, or by Prolific if there is
+    none.
+    """
     waves = select(Wave).where(Wave.study_version_id == found.version.id).order_by(Wave.id.desc()).limit(1)
     latest = session.scalar(waves)
     context = consent_page(session, found.version, _USUAL if latest is None else recruiter_of(latest))
@@ -81,7 +84,7 @@ def _consent(session: Session, found: FoundVersion) -> Markup:
 
 
 def _debrief(session: Session, found: FoundVersion, words: Mapping[str, str]) -> Markup:
-    """What people read at the end of what their partners were, what the author adds, and what is asked again."""
+    """The final text: what people's partners were, what the author adds, and what is asked again."""
     name, pinned = found.design.consent.debrief, models_of(session, found.version)
     levels = found.design.levels(MODEL).values()
     shown = render_template(
@@ -94,7 +97,7 @@ def _debrief(session: Session, found: FoundVersion, words: Mapping[str, str]) ->
 
 
 def _other_wordings(design: StudyDesign, condition: Condition, asked: Sequence[AskedQuestion]) -> list[AskedQuestion]:
-    """The other wordings of questions, as they come after wrong answers."""
+    """The other wordings of questions, in the order of their use after wrong answers."""
     found: list[AskedQuestion] = []
     if design.quiz is not None:
         for count in range(1, design.quiz.attempts):

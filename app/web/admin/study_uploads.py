@@ -24,7 +24,7 @@ _EXTENDS = re.compile(rb"^extends\s*:\s*['\"]?([a-z0-9-]+)", re.MULTILINE)
 
 
 def read_upload(files: Sequence[FileStorage]) -> Mapping[str, bytes]:
-    """The files by name, those of an archive without the folder that all of them are in. Raises Invalid."""
+    """The files by name; those of an archive without their common folder. Raises Invalid."""
     chosen = [file for file in files if file.filename]
     if not chosen:
         raise Invalid("files", expected=Phrase("the files of a study"), got=Phrase("none"))
@@ -40,7 +40,7 @@ def read_upload(files: Sequence[FileStorage]) -> Mapping[str, bytes]:
 
 
 def check_names(names: Collection[str]) -> None:
-    """Raises Invalid for names of files that those of a study cannot have together."""
+    """Raises Invalid for file names that the files of one study cannot have together."""
     if len(names) > MOST_FILES:
         raise _too_much()
     for name in names:
@@ -73,7 +73,7 @@ def _too_much() -> Invalid:
 
 
 def _without_folder(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """The files without the folder that all of them are in, if there is one."""
+    """The files without their common folder, if there is one."""
     tops = {name.partition("/")[0] for name in files}
     if len(tops) != 1 or not all("/" in name for name in files):
         return files
@@ -81,13 +81,13 @@ def _without_folder(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
 
 
 def _is_meant(name: str) -> bool:
-    """Whether somebody put a file into an archive, not their system."""
+    """Whether a file was put into an archive by a person, not by their system."""
     parts = PurePosixPath(name).parts
     return not any(part == "__MACOSX" or (part.startswith(".") and not part.startswith("..")) for part in parts)
 
 
 def study_file(files: Mapping[str, bytes]) -> str:
-    """Which of the files is that of the study: the one that no other one extends. Raises Invalid."""
+    """The name of the study's own file: the one that no other file extends. Raises Invalid."""
     designs = {name: text for name, text in files.items() if name.endswith(_YAML) and _STUDY.search(text)}
     bases = {f"{base[1].decode()}.yaml" for text in designs.values() if (base := _EXTENDS.search(text))}
     found = [name for name in designs if name not in bases]
@@ -111,5 +111,5 @@ def read_files(files: Mapping[str, bytes], name: str) -> LoadedDesign:
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """The name, or with a number behind it where there is one of that name."""
+    """The name, followed by a number if it is taken."""
     return next(free for at in range(1, len(taken) + 2) if (free := f"{name}-{at}" if at > 1 else name) not in taken)

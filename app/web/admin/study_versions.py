@@ -1,4 +1,4 @@
-"""A version of a study: its arms, what it costs, its waves and files, and all texts of it on one page to be printed."""
+"""A version of a study: its arms, cost, waves and files, and all of its texts on one printable page."""
 
 import json
 import tempfile
@@ -48,7 +48,7 @@ class FoundVersion(NamedTuple):
 
 @blueprint.get("/studies/<int:study_id>")
 def study_page(study_id: int) -> ResponseReturnValue:
-    """The version that the address names, or the newest: its arms, what to think about, its cost, its waves."""
+    """The version that the URL names, or the newest: its arms, warnings, cost and waves."""
     with reading() as session:
         found = find_version(session, study_id)
         refused: AppError | None = None
@@ -81,7 +81,7 @@ def study_page(study_id: int) -> ResponseReturnValue:
 
 
 def find_version(session: Session, study_id: int) -> FoundVersion:
-    """The version of a study that the address names as `version`; without one the newest. Raises NotFound."""
+    """The version of a study that the URL names as `version`, by default the newest. Raises NotFound."""
     study = session.get(Study, study_id)
     if study is None:
         raise NotFound("study", expected=Phrase("one that exists"), got=study_id)
@@ -91,7 +91,7 @@ def find_version(session: Session, study_id: int) -> FoundVersion:
 
 
 def _previews(session: Session, version: StudyVersion) -> Mapping[str, str]:
-    """The signed link by which an arm is walked through, by the arm's name."""
+    """The signed links for walking through an arm, by the arm's name."""
     rows = session.execute(select(Arm.name, Arm.id).where(Arm.study_version_id == version.id))
     secret, walks = settings().secret_key, preview_walks(session, version.id)
     return {
@@ -101,13 +101,13 @@ def _previews(session: Session, version: StudyVersion) -> Mapping[str, str]:
 
 
 def same_cost(planned: Sequence[PlannedArm], costs: Mapping[str, PersonCost]) -> PersonCost | None:
-    """What a person costs where it is the same in all arms."""
+    """The cost of a person if it is the same in all arms."""
     found = {costs[arm.name] for arm in planned}
     return next(iter(found)) if len(found) == 1 else None
 
 
 def read_wave_size(given: Mapping[str, str]) -> tuple[int, Decimal]:
-    """For how many places the cost is shown, and the recruiter's fee, as they were typed. Raises Invalid."""
+    """The number of places to show the cost for, and the recruiter's fee, as they were entered. Raises Invalid."""
     places = whole_number(given.get("places") or 100, "places", 1, _MOST_PLACES)
     text = given.get("fee") or "0"
     try:
@@ -124,7 +124,9 @@ def read_wave_size(given: Mapping[str, str]) -> tuple[int, Decimal]:
 
 @blueprint.get("/studies/<int:study_id>/files.zip")
 def study_files(study_id: int) -> Response:
-    """The study as it was written, with what it extends, and all of its files, as an archive that loads again."""
+    """The study as it was written, with what it extends, and all of its files, as an archive that can be loaded
+    again.
+    """
     with reading() as session:
         found = find_version(session, study_id)
         name = f"{found.study.name}-{found.version.number}"
@@ -132,14 +134,14 @@ def study_files(study_id: int) -> Response:
 
 
 def files_of(version: StudyVersion) -> dict[str, str]:
-    """A version as files, that of the study first."""
+    """A version as files, the study's own first."""
     texts = tuple(sorted(version.design["texts"].items()))
     return {**_study_file(version.design["design"], texts), **dict(texts)}
 
 
 @lru_cache(maxsize=16)
 def _study_file(design: str, texts: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
-    """The file of a study. Writing it takes a process, and a version never changes."""
+    """The file of a study, cached because writing it takes a process and a version never changes."""
     written = json.loads(design)
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "study"

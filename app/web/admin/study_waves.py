@@ -1,4 +1,4 @@
-"""A wave as it goes on: what needs review, how far people came, arms, money, and who is in it."""
+"""A wave as it runs: what needs review, how far people got, arms, money, and the people in it."""
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -34,7 +34,7 @@ from app.web.threads import off_loop
 
 
 class WaveMoney(NamedTuple):
-    """What a wave has spent and may yet spend under its cap, with the recruiter's fee."""
+    """The money that a wave has spent and may still spend under its cap, with the recruiter's fee."""
 
     settled: Decimal
     reserved: Decimal
@@ -55,13 +55,15 @@ class WaveMoney(NamedTuple):
 
 @blueprint.get("/studies/waves/<int:wave_id>")
 def wave_page(wave_id: int) -> ResponseReturnValue:
-    """One wave; the address may choose which of its people are listed."""
+    """One wave; the URL may select which of its people are listed."""
     return _wave_page(wave_id)
 
 
 @blueprint.post("/studies/waves/<int:wave_id>")
 def act_on_wave(wave_id: int) -> ResponseReturnValue:
-    """Pause, reopen, close, freeze or change a wave, or have it follow a list of arms, as the pressed button says."""
+    """Pause, reopen, close, freeze or change a wave, or make it follow a list of arms, depending on the pressed
+    button.
+    """
     try:
         pressed(_ACTIONS)(wave_id, current_user.name)
     except (Invalid, Conflict) as error:
@@ -80,7 +82,7 @@ def _change(wave_id: int, by: str) -> None:
 
 
 def _read_terms() -> Mapping[str, Any]:
-    """What is to be changed of a wave, from the form. Raises Invalid."""
+    """The changes to a wave, from the form. Raises Invalid."""
     form = {name: request.form.get(name, "").strip() for name in (PLACES, CAP, CLOSES)}
     places = typed_whole(form[PLACES], PLACES)
     return {PLACES: places, CAP: form[CAP], CLOSES: typed_minute(form[CLOSES]) or None}
@@ -142,12 +144,12 @@ def _wave_page(wave_id: int, refused: AppError | None = None) -> ResponseReturnV
 
 
 def _hourly(design: StudyDesign, minutes: float | None) -> Decimal | None:
-    """What the base comes to in an hour, by the time that people took."""
+    """The base pay per hour, given the time that people took."""
     return rounded(design.pay.base * 60 / Decimal(minutes)) if minutes else None
 
 
 def recruitment_link(found: FoundWave, file: WaveFile) -> str:
-    """The link that a recruiter gives to people, with what stands for their ids in it."""
+    """The link that a recruiter gives to people, with placeholders for their ids."""
     return settings().public_url + link_path(found.study.name, file)
 
 

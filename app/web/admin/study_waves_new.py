@@ -1,4 +1,4 @@
-"""Opening a wave of a study from a form, which is checked as the file of a wave is."""
+"""Opening a wave of a study from a form, which is checked in the same way as the file of a wave."""
 
 import json
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ _FIELDS = (
 
 @blueprint.get("/studies/<int:study_id>/waves/new")
 def new_wave(study_id: int) -> str:
-    """The form, with a cap that all places stay under."""
+    """The form, with a cap high enough for all places."""
     with reading() as session:
         found = find_version(session, study_id)
     form = {**dict.fromkeys(_FIELDS, ""), "wave": "main", "recruiter": "prolific", "places": str(_PLACES)}
@@ -51,7 +51,7 @@ def new_wave(study_id: int) -> str:
 
 @blueprint.post("/studies/<int:study_id>/waves/new")
 def open_wave(study_id: int) -> ResponseReturnValue:
-    """Open the wave and show it, or say why it cannot be."""
+    """Open the wave and show it, or say why it cannot be opened."""
     form = {name: request.form.get(name, "").strip() for name in _FIELDS}
     with reading() as session:
         found = find_version(session, study_id)
@@ -71,7 +71,7 @@ def _open(session: Session, file: WaveFile, by: str) -> int:
 
 
 def read_wave_form(form: Mapping[str, str], of: str) -> WaveFile:
-    """The file of a wave that a form stands for. Raises Invalid for the first field that is wrong."""
+    """The wave file that a form represents. Raises Invalid for the first invalid field."""
     recruiter = form["recruiter"]
     terms: dict[str, Any] = {name: _amount(form, name) for name in ("fee", "minimum_per_hour") if form[name]}
     if form["recruiter_id"] and IDS.get(recruiter):
@@ -107,7 +107,7 @@ def _amount(form: Mapping[str, str], name: str) -> str:
 
 
 def _first_fault(error: ValidationError, form: Mapping[str, str]) -> Invalid:
-    """The first fault of what the form stands for, at its field."""
+    """The first error in a form, at its field."""
     first = error.errors()[0]
     # What is wrong with several keys together has no place, but is called like the key that it is about.
     field = _field_of([str(part) for part in first["loc"]] or [first["type"]])
@@ -118,7 +118,7 @@ def _first_fault(error: ValidationError, form: Mapping[str, str]) -> Invalid:
 
 
 def _field_of(path: list[str]) -> str:
-    """The field of the form for a place in the file."""
+    """The form field for a path in the file."""
     if path[0] == "provider":
         last = path[-1]
         if last in ("fee", "minimum_per_hour", "return_to", "signed"):

@@ -1,4 +1,4 @@
-"""What the admin pages of studies call stages, payments and what happened, in English, as pages translate it."""
+"""The words of the admin pages of studies for stages, payments and events, in English, for pages to translate."""
 
 from collections.abc import Mapping
 

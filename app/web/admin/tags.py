@@ -32,7 +32,7 @@ Conditions = Callable[[Session, Mapping[str, str]], Sequence[ColumnElement[bool]
 
 @blueprint.app_template_global()
 def tags_and_notes(kind: str, number: int) -> tuple[Sequence[str], Sequence[service.TakenNote], Sequence[str]]:
-    """The tags and notes of something, and which tags others of its kind have."""
+    """The tags and notes of one item, and the tags that others of its kind have."""
     with reading() as session:
         return (
             service.tags_of(session, kind, [number]).get(number, []),
@@ -43,7 +43,7 @@ def tags_and_notes(kind: str, number: int) -> tuple[Sequence[str], Sequence[serv
 
 @blueprint.post("/tags/<kind>/<int:number>")
 def change_tags(kind: str, number: int) -> ResponseReturnValue:
-    """Give or take a tag or a note, as the pressed button says."""
+    """Add or remove a tag or a note, depending on the pressed button."""
     action, value, by = request.form.get("action", ""), request.form.get("value", ""), current_user.name
     if action not in _ACTIONS:
         raise Invalid("action", expected=either(_ACTIONS), got=action)
@@ -71,9 +71,9 @@ def tag_filter(
     filters: Filters = lambda _session: (),
     where: Conditions = lambda _session, _given: (),
 ) -> dict[str, Any]:
-    """The fields `filters` and `where` of a ListPage with a tag beside what else filters it.
+    """The fields `filters` and `where` of a ListPage, with a tag in addition to the other filters.
 
-    As long as nothing of the kind has a tag, there is no field for it.
+    The field is not shown as long as nothing of the kind has a tag.
     """
 
     def with_tag(session: Session) -> list[ListFilter]:
@@ -89,7 +89,7 @@ def tag_filter(
 
 
 def _check(session: Session, kind: str, number: int) -> None:
-    """Raises NotFound for what there is not."""
+    """Raises NotFound for an item that does not exist."""
     if kind == service.DATASET:
         get_dataset(session, number)
     elif kind == service.MODEL:

@@ -1,4 +1,4 @@
-"""Transcripts: matches searched by words and figures, and read one beside the list."""
+"""Transcripts: a search of matches by words and figures, and one match to read beside the list."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,12 +39,12 @@ _FIELDS = ("text", "figures", "since", "until")  # of the form
 
 @blueprint.get("/matches/transcripts")
 def transcript_search() -> ResponseReturnValue:
-    """The matches that a search finds, a page at a time, and the one that is read, the first one unless it is said."""
+    """The matches that a search finds, one page at a time, and the match to read, by default the first."""
     return transcripts_page({name: text for name in _ASKED if (text := request.args.get(name, ""))})
 
 
 def transcripts_page(asked: Mapping[str, str], refused: AppError | None = None) -> ResponseReturnValue:
-    """The page for what is asked for, and why something that was to be done with what it finds was not."""
+    """The page for a search, and the reason why an action on its matches was refused."""
     with reading() as session:
         try:
             page = _search_fields(session, {name: text for name, text in asked.items() if name in _ASKED})
@@ -55,7 +55,7 @@ def transcripts_page(asked: Mapping[str, str], refused: AppError | None = None) 
 
 
 def address(asked: Mapping[str, str], **changed: Any) -> str:
-    """The address of the page as it is asked for, with what is changed of that; None takes it away."""
+    """The URL of the page with its current parameters, some of them changed; None removes one."""
     return url_for("admin.transcript_search", **{**asked, **changed})
 
 
@@ -97,7 +97,7 @@ def _reader(session: Session, match_id: str, choice: MatchFilter) -> transcripts
 def _neighbour_addresses(
     asked: Mapping[str, str], ids: list[str], read: str | None, number: int, total: int
 ) -> dict[str, str | None]:
-    """The addresses of the matches before and after the one that is read, also on the pages beside this one."""
+    """The URLs of the matches before and after the one being read, including those on adjacent pages."""
     place = ids.index(read) if read in ids else None
     before = after = None
     if place is not None and place > 0:

@@ -1,4 +1,4 @@
-"""Texts that a form takes as a file or as typed lines: read once, and sent back with the page where it is refused."""
+"""Texts that a form accepts as a file or as typed lines: read once, and sent back with the page if it is refused."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,9 +14,9 @@ UPLOAD, AGAIN = "upload", "again"  # which of them beside what ships: one's own,
 
 
 def read_uploads(request: Request, names: Sequence[str], most: int = MOST_UPLOADED) -> JSON:
-    """The fields of a form that uploaded files fill in: what came as a file is in its text field.
+    """The form fields that uploaded files fill in; the content of a file is in its text field.
 
-    Of a file with more than `most` characters no more is read than shows that it is too long.
+    A file with more than `most` characters is read only far enough to show that it is too long.
     """
     found: JSON = {}
     for name in names:
@@ -35,7 +35,7 @@ def _decoded(content: bytes) -> str:
 
 
 def uploaded_text(name: str, form: Mapping[str, Any], most: int = MOST_UPLOADED) -> tuple[str, str]:
-    """What was uploaded or typed, of at most so many characters, and what errors call it. Raises Invalid."""
+    """The uploaded or typed text, of at most `most` characters, and its name in errors. Raises Invalid."""
     text, option = form[f"{name}_text"], name.replace("_", "-")
     if not text.strip():
         raise Invalid(name, expected=Phrase("a file or lines of text"), got=Phrase("nothing"))
