@@ -1,8 +1,9 @@
-"""Limits of connections: what one may send, how fast, and how many one address may have.
+"""Limits on connections: what each may send, how fast, and how many one address may have.
 
-A connection is one of Engine.IO, over a WebSocket or by polling, of whatever namespace. Whoever sends faster than the
-budget is read more slowly, so that nobody else waits; whoever sends what is no packet is closed, with one line in the
-log. Addresses are those that the app sees: behind a proxy that is not trusted (TRUSTED_PROXIES) everybody has the same.
+A connection is an Engine.IO connection, over a WebSocket or by polling, in any namespace. A client that sends faster
+than the budget is read more slowly, so that nobody else waits; a client that sends an invalid packet is disconnected,
+with one line in the log. Addresses are those that the app sees: behind an untrusted proxy (TRUSTED_PROXIES) all clients
+have the same one.
 """
 
 import io
@@ -38,7 +39,9 @@ log = structlog.get_logger()
 
 
 def library_logger() -> logging.Logger:
-    """Where Engine.IO and Socket.IO log: errors alone, and each once, while their own loggers print them themselves."""
+    """The logger of Engine.IO and Socket.IO: errors only, and each once; their own loggers would print them
+    themselves.
+    """
     logger = logging.getLogger("socketio")
     logger.setLevel(logging.ERROR)
     return logger
@@ -54,7 +57,7 @@ class ConnectionLimits:
     """The limits of one web process, around its Socket.IO server."""
 
     def __init__(self, server: Any, settings: Settings, namespaces: Sequence[str]) -> None:
-        """`server` is python-socketio's, with all of its own handlers; `namespaces` are those that are of any use."""
+        """`server` is python-socketio's, with all of its own handlers; `namespaces` are those that are in use."""
         self._server = server
         self._namespaces = namespaces
         self._engine = server.eio
@@ -68,7 +71,7 @@ class ConnectionLimits:
         self._unreported = 0
 
     def install(self, wsgi_app: WsgiApp) -> WsgiApp:
-        """Put the limits around the server's handlers and the application that holds it; returns the latter."""
+        """Wrap the server's handlers and its application in the limits; returns the wrapped application."""
         handlers = dict(self._engine.handlers)
         # The one thing of a driver that cannot be chosen by a setting.
         self._engine._async = {**self._engine._async, "websocket": self._websocket_of}
@@ -118,7 +121,7 @@ class ConnectionLimits:
         return socket is not None and not socket.closed
 
     def _close(self, sid: str, why: str) -> None:
-        """Close a connection, and say so in one line."""
+        """Close a connection, with one line in the log."""
         socket = self._engine.sockets.get(sid)
         if socket is not None and not socket.closed:
             self._log_closed(why, self._open[sid].address if sid in self._open else "")
@@ -138,9 +141,9 @@ class ConnectionLimits:
             self.close_outsiders()
 
     def close_outsiders(self) -> None:
-        """Close the connections that are in no namespace and were in none at the last call either.
+        """Close the connections that are in no namespace now and were in none at the last call.
 
-        The default one, "/", does not count: the library lets everybody in, and nobody hears anything there.
+        The default one, "/", does not count: the library admits everybody, and nobody listens there.
         """
         inside = self._server.manager.sid_from_eio_sid
         outside = {sid for sid in self._open if not any(inside(sid, each) for each in self._namespaces)}
@@ -187,7 +190,7 @@ class ConnectionLimits:
         return True
 
     def _heard(self, sid: str, environ: JSON) -> bool:
-        """Check what a client who polls has sent, and wait for its turn. False: it was closed instead."""
+        """Check what a polling client has sent, and wait for its turn. False if the connection was closed instead."""
         connection, socket = self._open[sid], self._engine.sockets[sid]
         length = int(environ.get("CONTENT_LENGTH") or 0)
         if length > self._engine.max_http_buffer_size:

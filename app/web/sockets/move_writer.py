@@ -1,8 +1,8 @@
-"""The writer of the web process: commits together the moves that came in together.
+"""The writer of the web process: commits moves together that arrive together.
 
-One greenlet collects what waits and hands it to one real thread, so that neither a commit nor a busy database ever
-stalls the event loop. They are acknowledged after the common commit; when another process has moved in one of their
-matches meanwhile, they are committed one by one instead. While the database is locked or away, they wait.
+One greenlet collects the waiting moves and hands them to one real thread, so that neither a commit nor a busy database
+ever stalls the event loop. They are acknowledged after the common commit; if another process has meanwhile moved in one
+of their matches, they are committed one by one instead. While the database is locked or away, they wait.
 """
 
 import time
@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 
 class MoveWriter:
-    """`submit` blocks its greenlet until the move is committed, and gives the receipt or raises."""
+    """`submit` blocks its greenlet until the move is committed, then returns the receipt or raises."""
 
     def __init__(self, database_url: str, *, instant: bool) -> None:
         self._url = database_url
@@ -50,7 +50,7 @@ class MoveWriter:
         return receipt
 
     def remember(self, record: StoredMatch) -> None:
-        """A match as somebody has just read it. What the writer knows by itself is newer."""
+        """Keep a match that was just read. A version that the writer already has is newer."""
         if not record.match.over:
             self._remembered.setdefault(record.id, record)
 
@@ -68,8 +68,8 @@ class MoveWriter:
                     result.set(receipt)
 
     def _commit(self, submissions: list[live.MoveSubmission]) -> list[live.Receipt | Exception]:
-        """In the thread: one transaction for all of them, begun again until the database takes it; if it never does,
-        each learns why.
+        """Commit all submissions in one transaction, in the thread, retrying until the database accepts it; if it never
+        does, each gets the reason.
         """
         if self._engine is None:
             arguments = {"check_same_thread": False} if self._url.startswith("sqlite") else {}
@@ -104,7 +104,7 @@ class MoveWriter:
             return error
 
     def _forget_the_rest(self, latest: list[live.MoveSubmission]) -> None:
-        """Keep the matches that are played, the latest moved last, up to a number; the others are read again."""
+        """Keep the active matches, most recently moved last, up to a maximum number; the others will be read again."""
         for submission in latest:
             record = self._remembered.pop(submission.match_id, None)
             if record is not None and not record.match.over:

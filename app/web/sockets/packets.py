@@ -1,7 +1,8 @@
-"""What a client may send over Socket.IO, beyond which a connection is closed. Pure.
+"""The packets that a client may send over Socket.IO; any other closes its connection. Pure.
 
-Engine.IO and Socket.IO trust their clients: a packet of another form ends in a traceback, binary packets are kept until
-all of their parts have come, and an event may be named like the server's own `connect`.
+Engine.IO and Socket.IO trust their clients: a malformed packet ends in a traceback, binary packets are kept until all
+of their parts have arrived, and an event may have the name of the server's own `connect`.
+
 Source: the Engine.IO protocol 4 and the Socket.IO protocol 5, https://socket.io/docs/v4/socket-io-protocol/.
 """
 
@@ -22,7 +23,7 @@ class BadPacket(ValueError):
 
 
 def check(message: str | bytes) -> None:
-    """Refuse what is no Engine.IO packet that a client may send here. Raises BadPacket."""
+    """Refuse anything but an Engine.IO packet that a client may send here. Raises BadPacket."""
     if not isinstance(message, str):
         raise BadPacket(f"expected text, got {len(message)} bytes of binary data")
     if message not in _CONTROL and not message.startswith(_MESSAGES):
@@ -30,12 +31,14 @@ def check(message: str | bytes) -> None:
 
 
 class TextPacket(packet.Packet):
-    """A Socket.IO packet without binary parts, which Parlor's protocol has none of."""
+    """A Socket.IO packet without binary parts, which Parlor's protocol does not use."""
 
     uses_binary_events = False
 
     def decode(self, encoded_packet: Any) -> int:
-        """Take a packet apart. Raises BadPacket for all that a client may not send; returns the binary parts: none."""
+        """Parse a packet. Raises BadPacket for anything a client may not send; returns the number of binary parts:
+        none.
+        """
         text = encoded_packet if isinstance(encoded_packet, str) else ""
         try:
             parts = super().decode(text)

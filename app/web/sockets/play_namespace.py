@@ -67,14 +67,14 @@ class PlayNamespace:
         self._writer: MoveWriter | None = None
 
     def register(self, server: Any) -> None:
-        """Put the handlers on a python-socketio server."""
+        """Register the handlers on a python-socketio server."""
         server.on("connect", self.connect, namespace=NAMESPACE)
         server.on("disconnect", self.disconnect, namespace=NAMESPACE)
         for handler in (self.move, self.resign, self.sync, self.typing):
             server.on(handler.__name__, self._acknowledged(handler), namespace=NAMESPACE)
 
     def connect(self, sid: str, environ: JSON, auth: Any = None) -> None:
-        """Check the ticket against the match in the address, and send the seat's whole view."""
+        """Check the ticket against the match in the URL, and send the seat's whole view."""
         match_id = parse_qs(environ.get("QUERY_STRING", "")).get("match", [""])[0]
         try:
             seat = tickets.check(self._settings, auth.get("ticket") if isinstance(auth, dict) else None, match_id)
@@ -202,9 +202,9 @@ class PlayNamespace:
         gevent.spawn(self._look_again, LOOK_SECONDS if self._settings.has_broker else WATCH_SECONDS)
 
     def _listen(self) -> None:
-        """Hear from the workers. What was said while nobody listened is read from the database.
+        """Listen to the workers. Messages missed while nobody listened are read from the database.
 
-        Nothing may end this: without it nobody would learn of a worker's move until the process is started again.
+        Nothing may end this loop: without it nobody would learn of a worker's move until the process is restarted.
         """
         while True:
             for step in (self._follow_channel, self._rooms.refresh_all):
@@ -217,7 +217,7 @@ class PlayNamespace:
             gevent.sleep(0.5)
 
     def _look_again(self, seconds: float) -> None:
-        """See by oneself, so often, what workers have done and nobody announced."""
+        """Check every `seconds` for workers' changes that were not announced."""
         while True:
             gevent.sleep(seconds)
             try:
@@ -244,7 +244,7 @@ class PlayNamespace:
 
 
 def _log_rooms_error(what: str, error: Exception) -> None:
-    """In one line if the database is away, which is nothing that a traceback explains."""
+    """Log an error, in one line if the database is away, because a traceback would not explain that."""
     if is_away(error):
         log.warning(what, error=reason_of(error))
     else:

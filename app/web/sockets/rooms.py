@@ -1,8 +1,8 @@
-"""Rooms: the matches that somebody has open in this process, and what each of their pages was last shown.
+"""Rooms: the matches open in this process, and what each of their pages was last shown.
 
-A room follows its match: each step comes folded from the writer's receipts, or is read from the database when a worker
-says that there is one. From the match before and after each step it sends every seat the difference of its views,
-so a page gets each change once and in order, however many tabs it has and wherever the move was made.
+A room follows its match: each step comes applied from the writer's receipts, or is read from the database when a worker
+announces one. From the match before and after each step it sends every seat the difference between its views, so a page
+gets each change once and in order, however many tabs it has and wherever the move was made.
 """
 
 import contextlib
@@ -81,7 +81,7 @@ class Room:
         return None if deadline is None else deadline.to_json(datetime.now(UTC))
 
     def follow(self, steps: Iterable[StoredMatch], send: Send) -> None:
-        """Show each seat what these steps of the match changed for it, but for those that it was shown already."""
+        """Show each seat its changes from these steps of the match, except those it was already shown."""
         present = [seat for seat in (0, 1) if self.sockets[seat]]
         for record in steps:
             new = record.log[len(self.record.log) :]
@@ -108,14 +108,14 @@ class Room:
                 send("typing", sid, _typing_payload(on))
 
     def waits(self, now: datetime) -> bool:
-        """Whether somebody else is to act: a worker on a model's turn, or upkeep on a clock that has run out."""
+        """Whether the match waits for another process: a worker on a model's turn, or upkeep on an expired clock."""
         if (mover := self.record.mover) is None:
             return False
         deadline = self.record.deadline
         return mover.kind != PERSON or (deadline is not None and deadline.passed(now))
 
     def missing(self, seat: int) -> bool:
-        """Whether a person is to play here who has no connection."""
+        """Whether the seat belongs to a person who has no connection although the match is not over."""
         person = self.record.seats[seat].kind == PERSON
         return person and not self.sockets[seat] and not self.record.match.over
 
@@ -155,7 +155,7 @@ class Rooms:
             return self._rooms[match_id]
 
     def _prepare(self, game: Game[Any]) -> None:
-        """Have a game that is met for the first time load what its moves need, in a real thread."""
+        """Have a game load what its moves need when it is first met, in a real thread."""
         if game.name not in self._prepared:
             self._prepared.add(game.name)
             get_hub().threadpool.spawn(game.prepare)
@@ -178,7 +178,7 @@ class Rooms:
                 self._look_later(room, 1 - seat)
 
     def leave(self, match_id: str, seat: int, sid: str) -> None:
-        """The socket is gone; an empty room is closed."""
+        """Remove a socket that is gone; an empty room is closed."""
         with self._opening:
             room = self._rooms.get(match_id)
             if room is not None:
@@ -202,8 +202,8 @@ class Rooms:
     def show(self, match_id: str, seat: int, sid: str) -> None:
         """Send one socket its whole view, as it is in the database now or was a moment ago.
 
-        A page that asks again and again is answered from memory. What others may have added meanwhile is read when the
-        moment is over, and shown as any change is.
+        A page that asks repeatedly is answered from memory. Changes that others may have made meanwhile are read at the
+        end of that moment, and shown like any other change.
         """
         if room := self._rooms.get(match_id):
             with room.lock:
@@ -230,7 +230,7 @@ class Rooms:
         return 0 if room is None else room.record.match.ply
 
     def follow(self, steps: Sequence[StoredMatch]) -> None:
-        """Show the steps of a receipt, of one match."""
+        """Show the steps of a receipt, all of one match."""
         if room := self._rooms.get(steps[0].id):
             with room.lock:
                 room.follow(steps, self._send)
@@ -242,14 +242,14 @@ class Rooms:
                 self._catch_up(room)
 
     def refresh_all(self) -> None:
-        """Ask the database about every room, and let others work in between."""
+        """Check every room against the database, and let others run in between."""
         for match_id in list(self._rooms):
             self.refresh(match_id)
             sleep(0)
 
     def look_again(self) -> None:
-        """Bring rooms up to date that wait for a worker or upkeep: one that is killed between its commit and its notice
-        tells nobody.
+        """Update the rooms that wait for a worker or upkeep: one that is killed between its commit and its notice
+        announces nothing.
         """
         now = datetime.now(UTC)
         waiting = {room.id: room.record.match for room in list(self._rooms.values()) if room.waits(now)}
@@ -268,7 +268,7 @@ class Rooms:
     def typing(self, match_id: str, seat: int | None, on: Typing) -> None:
         """Tell the other seat that this one is writing; None is the seat whose turn it is.
 
-        A model that could not begin yet is told of until it has moved.
+        A model that could not begin yet is shown as such until it has moved.
         """
         room = self._rooms.get(match_id)
         if room is None or room.record.match.over:
@@ -295,7 +295,7 @@ _compact = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 def sender(server: Any, namespace: str) -> Send:
-    """How a room speaks to a socket."""
+    """The function with which a room sends to a socket."""
 
     def send(event: str, sid: str, payload: JSON) -> None:
         # As `server.emit` would do it, without looking for others in a room that only ever holds one socket.

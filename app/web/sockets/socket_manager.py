@@ -1,7 +1,7 @@
-"""Which sockets are connected: python-socketio's list of them, with an index by socket.
+"""The connected sockets: python-socketio's list of them, with an index by socket.
 
-The library looks for a socket that goes in every room of its namespace, and each socket has a room of its own: with
-thousands of them connected, one that goes would keep the event loop busy for milliseconds.
+When a socket disconnects, the library searches every room of its namespace for it, and each socket has a room of its
+own: with thousands of them connected, one disconnect would keep the event loop busy for milliseconds.
 """
 
 from typing import Any
@@ -10,14 +10,14 @@ from socketio import Manager
 
 
 class SocketManager(Manager):
-    """Knows the rooms of each socket, so that a socket that goes costs the same however many there are."""
+    """Knows the rooms of each socket, so that a disconnect costs the same however many sockets there are."""
 
     def __init__(self) -> None:
         super().__init__()
         self._rooms_of: dict[tuple[str, str], set[str | None]] = {}  # by namespace and socket
 
     def basic_enter_room(self, sid: str, namespace: str, room: str | None, eio_sid: str | None = None) -> None:
-        """As the library does. Raises ValueError for a socket or a room that cannot be."""
+        """As the library does. Raises ValueError for an impossible socket or room."""
         super().basic_enter_room(sid, namespace, room, eio_sid)
         self._rooms_of.setdefault((namespace, sid), set()).add(room)
 
@@ -27,7 +27,7 @@ class SocketManager(Manager):
         self._rooms_of.get((namespace, sid), set()).discard(room)
 
     def basic_disconnect(self, sid: str, namespace: str, **_options: Any) -> None:
-        """Forget a socket, with the rooms that it is in and what was still to come of it."""
+        """Forget a socket, its rooms, and anything still expected from it."""
         for room in tuple(self._rooms_of.pop((namespace, sid), ())):
             self.basic_leave_room(sid, namespace, room)
         self.callbacks.pop(sid, None)

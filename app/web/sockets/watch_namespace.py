@@ -1,8 +1,8 @@
-"""Jobs as they go on, for experimenters' pages: the Socket.IO namespace /admin.
+"""Live job updates for experimenters' pages: the Socket.IO namespace /admin.
 
-A page says what it watches. About twice a second, as long as anybody watches, those rows are read from the database,
-and each page is sent what has changed. Who may watch is asked of the session at connect, and again at every look: who
-is signed out loses the connection. Every few minutes it is closed anyhow, and the page connects again.
+A page says what it watches. About twice a second, as long as any page watches, those rows are read from the database,
+and each page is sent what has changed. The session is checked at connect and again at every read: a page whose user has
+signed out loses the connection. Every few minutes the connection is closed anyway, and the page connects again.
 """
 
 import time
@@ -39,7 +39,7 @@ log = structlog.get_logger()
 
 @dataclass(slots=True)
 class _Watcher:
-    """A page: since when it is here, the rows that it watches, and what it was last told of each."""
+    """A page: when it connected, the rows that it watches, and what it was last told about each."""
 
     since: float
     session: str  # the hash of its token
@@ -61,14 +61,14 @@ class WatchNamespace:
         self._life = timedelta()
 
     def register(self, server: Any) -> None:
-        """Put the handlers on a python-socketio server."""
+        """Register the handlers on a python-socketio server."""
         self._server = server
         server.on("connect", self.connect, namespace=NAMESPACE)
         server.on("disconnect", self.disconnect, namespace=NAMESPACE)
         server.on("watch", self.watch, namespace=NAMESPACE)
 
     def connect(self, sid: str, environ: JSON, _auth: Any = None) -> None:
-        """Let in whoever is signed in."""
+        """Admit signed-in users."""
         try:
             with self._app.request_context(environ):
                 token = session_token() if current_user.is_authenticated else None
@@ -89,7 +89,7 @@ class WatchNamespace:
         self._watchers.pop(sid, None)
 
     def watch(self, sid: str, data: Any = None, *_more: Any) -> JSON:
-        """Tell a page about these rows from now on: all of them now, and then what changes."""
+        """Tell a page about these rows from now on: first all of them, and then any changes."""
         watcher = self._watchers.get(sid)
         if watcher is None:
             return error_answer("not_allowed", "This connection is not signed in. Load the page again.")
@@ -105,7 +105,7 @@ class WatchNamespace:
         return {"ok": True}
 
     def _wanted(self, data: Any) -> list[Row] | None:
-        """The rows that a page asks for; None for what is no list of numbers of a known kind."""
+        """The rows that a page asks for; None for anything but a list of numbers of a known kind."""
         kinds = {each.kind.plural: each.kind.name for each in self._kinds}
         if not isinstance(data, dict) or not data.keys() & kinds.keys():
             return None
@@ -120,7 +120,7 @@ class WatchNamespace:
     # ---- Looking ---------------------------------------------------------------
 
     def _look_forever(self) -> None:
-        """Nothing may end this: without it every page would stand still until the process is started again."""
+        """The loop, which nothing may end: without it every page would freeze until the process is restarted."""
         while True:
             self._somebody.wait()
             try:

@@ -1,8 +1,8 @@
-"""One WebSocket of the event loop, in the form in which Engine.IO's server wants it.
+"""One WebSocket on the event loop, in the form that Engine.IO's server expects.
 
-Engine.IO's own driver reads each line in a greenlet beside the one that handles it, and writes every packet by itself.
-Here one greenlet does both, and what is sent in the same moment (a move's change, its acknowledgement, the partner's
-reply) leaves in one system call: with a hundred people at play that is a quarter of the work of a move.
+Engine.IO's own driver reads each connection in a greenlet beside the one that handles it, and writes every packet
+separately. Here one greenlet does both, and what is sent in the same moment (a move's change, its acknowledgement, the
+partner's reply) leaves in one system call: with a hundred people playing that is a quarter of the work of a move.
 Framing is wsproto's. Source: RFC 6455.
 """
 
@@ -38,12 +38,14 @@ class _Server(Protocol):
 
 
 def _anything(_: Any) -> None:
-    """Neither checks nor tells."""
+    """Neither check nor report anything."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebSocketLimits:
-    """What may come over a line: how many frames a second, and which messages; `refused` is told why it was closed."""
+    """What a connection may receive: how many frames a second, and which messages; `refused` is told why it was
+    closed.
+    """
 
     pace: Bucket = field(default_factory=lambda: Bucket(0, 0.0))
     check: Callable[[str | bytes], None] = _anything  # raises BadPacket
@@ -51,7 +53,7 @@ class WebSocketLimits:
 
 
 class WebSocketConnection:
-    """`wait`, `send` and `close` are Engine.IO's; so is the handler, which returns when the line is gone."""
+    """`wait`, `send` and `close` are Engine.IO's; so is the handler, which returns when the connection is gone."""
 
     def __init__(
         self, handler: Callable[["WebSocketConnection"], Any], server: _Server, limits: WebSocketLimits | None = None
@@ -69,7 +71,7 @@ class WebSocketConnection:
         self._parting = False  # we have said goodbye, and hear nothing more but the answer to it
 
     def __call__(self, environ: JSON, start_response: Callable[..., Any]) -> list[bytes]:
-        """The WSGI application: shake hands and hand the line over until it is gone."""
+        """The WSGI application: shake hands, then hand the connection over until it is gone."""
         key = environ.get("HTTP_SEC_WEBSOCKET_KEY", "")
         if not key or environ.get("HTTP_SEC_WEBSOCKET_VERSION") != _VERSION:
             start_response("400 BAD REQUEST", [("Sec-WebSocket-Version", _VERSION), ("Content-Type", "text/plain")])
@@ -92,7 +94,7 @@ class WebSocketConnection:
         raise StopIteration  # gunicorn's sign that there is no response to send any more
 
     def wait(self) -> str | bytes | None:
-        """The next message, or None when the line is gone and all that came over it is read."""
+        """The next message, or None when the connection is gone and everything received has been read."""
         self._wait_for_reader()
         while not self._heard and not self._ended:
             try:
@@ -115,46 +117,51 @@ class WebSocketConnection:
         return message
 
     def send(self, message: str | bytes) -> None:
-        """Send a message, together with all others of the same moment. Raises OSError when the line is closed."""
+        """Send a message, together with all others of the same moment. Raises OSError if the connection is closed."""
         if self._frames.state is not ConnectionState.OPEN:
             raise OSError("the WebSocket is closed")
         event = BytesMessage(data=message) if isinstance(message, bytes) else TextMessage(data=message)
         self._send_bytes(self._frames.send(event))
 
     def close(self) -> None:
-        """Say goodbye, if the line is still open."""
+        """Send a close frame, if the connection is still open."""
         if self._frames.state is ConnectionState.OPEN:
             self._send_bytes(self._frames.send(CloseConnection(CloseReason.NORMAL_CLOSURE)))
             self._parting = True
             gevent.spawn_later(_GOODBYE_SECONDS, self._hang_up)
 
     def _hang_up(self) -> None:
-        """Wake up whoever still waits for a word from the other side."""
+        """Wake up a greenlet that still waits to receive from the other side."""
         if not self._ended:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     def _refuse(self, why: str, code: int) -> None:
-        """Close the line on somebody who does not keep to the protocol."""
+        """Close the connection to a client that violates the protocol."""
         if self._frames.state is ConnectionState.OPEN:
             self._send_bytes(self._frames.send(CloseConnection(code)))
         self._ended = True
         self._limits.refused(why)
 
     def _rest(self, count: int) -> None:
-        """Read on when so many more frames are within the limit: whoever sends faster waits, and nobody else does."""
+        """Continue reading once `count` more frames are within the limit: only a client that sends faster has to
+        wait.
+        """
         if (pause := self._limits.pace.spend(count, time.monotonic())) > 0:
             gevent.sleep(pause)
 
     def _wait_for_reader(self) -> None:
-        """Listen to somebody who does not read only when they have; the heartbeat closes the line if they never do."""
+        """Stop listening to a client that does not read until it does; the heartbeat closes the connection if it never
+        does.
+        """
         while self._leaving and not self._parting and sum(map(len, self._unsent)) > _MOST_UNSENT:
             gevent.sleep(_LOOK_AGAIN)
 
     def _sort_received(self) -> int:
-        """Sort what has come in, up to the end: the other side has closed the line, or sent too much at once.
+        """Sort what has been received, up to the end: the other side has closed the connection, or sent too much at
+        once.
 
-        Returns how much of it was no whole message, in frames; a read that brought none of anything counts as one.
+        Returns how many frames were no whole message; a read that brought nothing counts as one.
         """
         read = whole = 0
         for event in self._frames.events():
@@ -191,7 +198,9 @@ class WebSocketConnection:
             self._hub.loop.run_callback(self._leave)
 
     def _leave(self) -> None:
-        """In the event loop itself, where nothing may block: send all at once, and what does not fit, in a greenlet."""
+        """Send everything at once, in the event loop itself, where nothing may block; what does not fit is sent in a
+        greenlet.
+        """
         data = b"".join(self._unsent)
         self._unsent.clear()
         try:
