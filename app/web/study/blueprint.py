@@ -1,4 +1,4 @@
-"""What all pages of a study have in common: where they are, how amounts are written, and that nobody keeps them."""
+"""Common parts of all pages of a study: their addresses, the format of amounts, and headers that prevent caching."""
 
 import math
 from datetime import timedelta
@@ -16,14 +16,14 @@ blueprint = Blueprint("study", __name__, url_prefix="/s")
 
 @blueprint.after_request
 def _private(response: Response) -> Response:
-    """Pages of one person: kept by nobody, found by no search engine."""
+    """Mark a page as belonging to one person: not cached, and not indexed by search engines."""
     response.headers["X-Robots-Tag"] = "noindex, nofollow"
     return never_stored(response)
 
 
 @blueprint.app_template_filter("money")
 def money(amount: Decimal, currency: str) -> str:
-    """An amount in the page's language: in cents, or more exactly where a rate is."""
+    """An amount in the page's language: to the cent, or more precisely for a rate."""
     if amount == amount.quantize(Decimal("0.01")):
         return str(format_currency(amount, currency))
     pattern = get_locale().currency_formats["standard"].pattern.replace("0.00", "0.00####")
@@ -41,10 +41,10 @@ def duration(time: timedelta | float) -> str:
 
 @blueprint.app_template_filter("plain_text")
 def plain_text(text: Any) -> Markup:
-    """Text that an author wrote in several lines, as lines."""
+    """An author's text of several lines, with its line breaks."""
     return Markup("<br>").join(Markup.escape(line) for line in str(text).splitlines())
 
 
 def private_url(token: str) -> str:
-    """The address of a person's pages, which is the private link as well."""
+    """The URL of a person's pages, which is also the private link."""
     return url_for("study.page", token=token)

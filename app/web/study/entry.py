@@ -1,4 +1,4 @@
-"""How people come into a wave: what the study is, for whom, and what it pays. Only the button lets somebody in."""
+"""How people enter a wave: what the study is, for whom, and what it pays. Only the button admits anyone."""
 
 import secrets
 from decimal import Decimal
@@ -44,14 +44,14 @@ _MOST_MARKS = 20  # a cookie holds about 4 kB
 
 @blueprint.get("/<study>/<wave>")
 def entry(study: str, wave: str) -> str:
-    """The advertisement. Whoever only looks, a program that fetches links ahead too, leaves nothing behind."""
+    """The advertisement. Merely viewing it, as programs that prefetch links do, leaves nothing behind."""
     return _advertisement(requested_wave(study, wave))
 
 
 @blueprint.post("/<study>/<wave>")
 @limiter.limit(**arrival_limit)
 def enter(study: str, wave: str) -> AnyResponse | str | tuple[str, int]:
-    """Let somebody in, or back to where they were."""
+    """Admit a person, or return them to where they were."""
     found = requested_wave(study, wave)
     file, visitor = found.file, _visitor(found)
     if visitor is None or is_of_another_study(file) or not is_served(found.design, visitor.device):
@@ -85,13 +85,13 @@ def enter(study: str, wave: str) -> AnyResponse | str | tuple[str, int]:
 
 @blueprint.get("/preview/<signed>")
 def preview(signed: str) -> str:
-    """The advertisement before a walk through a version, which is in no wave."""
+    """The advertisement before a preview of a version, which is in no wave."""
     return _preview(previews.read_preview(settings().secret_key, signed))
 
 
 @blueprint.post("/preview/<signed>")
 def begin_preview(signed: str) -> ResponseReturnValue:
-    """Begin a walk through a version."""
+    """Start a preview of a version."""
     found = previews.read_preview(settings().secret_key, signed)
     device = _device()
     with reading() as database:
@@ -118,7 +118,7 @@ def _preview(found: previews.Preview) -> str:
 
 
 def remember(token: str) -> None:
-    """Have the browser keep that it was given a private link, by which it may come back through the wave's link."""
+    """Have the browser remember that it was given a private link, so that it may return through the wave's link."""
     mark = mark_of_link(token)
     kept = [each for each in session.get(MARKS, ()) if each != mark]
     if kept[-1:] != [mark]:
@@ -127,7 +127,7 @@ def remember(token: str) -> None:
 
 
 def _not_let_in(found: RequestedWave, doubt: Doubt | None) -> str:
-    """What somebody can do whose link does not show who they are. Says nothing of whose id it is."""
+    """The page for a person whose link does not prove who they are. It does not reveal whose id it is."""
     use_language(found.design.language)
     recruiter = found.file.provider.name
     return render_template("study/not-let-in.html", design=found.design, recruiter=recruiter, doubt=doubt)
@@ -151,16 +151,16 @@ def _advertisement(found: RequestedWave) -> str:
 
 
 def _is_whole(file: WaveFile) -> bool:
-    """Whether the link says what it has to; a browser that has opened a private link may know who comes without."""
+    """Whether the link is complete; a browser that has opened a private link may know the person without that."""
     if file.provider.is_signed and not has_token() and not session.get(MARKS):
         return False
     return bool(link_ids(file).person) or is_open_link(file)
 
 
 def _visitor(found: RequestedWave) -> Visitor | None:
-    """Who comes, by the recruiter's parameters; None for who cannot be distinguished from others, or only looks.
+    """The visitor, from the recruiter's parameters; None for one who cannot be told apart from others, or only looks.
 
-    A bot that was interrupted comes back in another browser; there is nothing of people in its wave.
+    An interrupted bot returns in another browser; its wave contains nothing about people.
     """
     file = found.file
     person, visit, _ = link_ids(file)
@@ -176,7 +176,7 @@ def _visitor(found: RequestedWave) -> Visitor | None:
 
 
 def _extra_time(found: RequestedWave) -> Decimal | None:
-    """The extra time of a personal link. Raises NotFound for one that was changed, or is another person's."""
+    """The extra time of a personal link. Raises NotFound for one that was altered, or belongs to another person."""
     if (token := request.args.get(extra_time.PARAMETER)) is None:
         return None
     link = extra_time.read_token(settings().secret_key, token)
@@ -188,7 +188,7 @@ def _extra_time(found: RequestedWave) -> Decimal | None:
 
 
 def _device() -> str:
-    """The kind of device; a script says more of those that call themselves desktops."""
+    """The kind of device; a script refines it for those that identify as desktops."""
     found = device_of(request.headers.get("User-Agent", ""))
     if found == DESKTOP and request.form.get("touch") == "yes":
         return TABLET

@@ -1,4 +1,6 @@
-"""How people leave a study: stop now, delete my data, no more training, get my data, and report a problem; for ever."""
+"""How people leave a study: stop now, delete my data, no more training, get my data, and report a problem; always
+available.
+"""
 
 from collections.abc import Callable, Mapping
 
@@ -31,14 +33,14 @@ _LONGEST_REPORT = 4000
 @blueprint.get("/me/<token>/leave")
 @for_participant
 def leave(session: Session, progress: StudyProgress) -> str:
-    """The acts, each with what it does and what it does not."""
+    """The actions, each with what it does and what it does not do."""
     return _leave_page(session, progress)
 
 
 @blueprint.post("/me/<token>/leave")
 @for_participant
 def act(session: Session, progress: StudyProgress) -> AnyResponse | str:
-    """Do one of them. Deleting asks once more."""
+    """Carry out one of the actions. Deleting asks for confirmation."""
     wanted = request.form.get("act", "")
     if wanted == DELETE and request.form.get("sure") != "yes":
         return _leave_page(session, progress, asking=True)
@@ -63,7 +65,7 @@ def get_data(session: Session, progress: StudyProgress) -> AnyResponse:
 @blueprint.get("/me/<token>/report")
 @for_participant
 def report(session: Session, progress: StudyProgress) -> str:
-    """What went wrong, by one of a few reasons, and in the person's own words."""
+    """The form for a problem: one of a few reasons, and the person's own words."""
     return _report_page(session, progress)
 
 
@@ -89,7 +91,7 @@ def send_report(session: Session, progress: StudyProgress) -> AnyResponse | tupl
 
 
 def _ending_by_report(session: Session, progress: StudyProgress) -> EndingName:
-    """How somebody ends who leaves with a report: who has played loses no pay by it."""
+    """The ending of a person who leaves with a report: one who has played loses no pay by it."""
     return TECHNICAL if has_played(session, progress.enrolment.id) else WITHDRAWN
 
 

@@ -1,4 +1,4 @@
-"""How many people may come into studies, and agree to take part, in a minute from one address."""
+"""How many people per minute may enter studies, and agree to take part, from one address."""
 
 import contextlib
 from typing import Any
@@ -16,7 +16,7 @@ from app.web.study.recruitment_link import requested_wave
 
 
 def _takes_any_number() -> bool:
-    """Whether as many may come as like: where nothing is limited, and where bots come."""
+    """Whether the number of arrivals is unlimited: without a limit, and for bots."""
     return settings().ARRIVALS_PER_MINUTE == 0 or requested_wave(**request.view_args or {}).of_bots
 
 

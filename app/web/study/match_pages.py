@@ -19,10 +19,11 @@ from app.web.language import use_language
 
 
 class StudyPart(NamedTuple):
-    """Which of how many matches it is, None for practice; the study's language; the private link's token; whom to ask.
+    """The match's number (None for practice) and the number of matches; the study's language; the private link's token;
+    whom to ask.
 
-    `pay` is the base and the bonus that leaving now would come to; None once the study has `ended` for the person, or
-    has nothing left but its last pages.
+    `pay` is the base and the bonus for leaving now; None once the study has `ended` for the person, or only its last
+    pages are left.
     """
 
     number: int | None
@@ -41,7 +42,7 @@ class StudyPart(NamedTuple):
 
 
 def study_part(session: Session, match_id: str, seat: int) -> StudyPart | None:
-    """What is said of the study at a seat; None outside of studies."""
+    """What a seat is shown of the study; None outside of studies."""
     row = session.execute(
         select(MatchRow.position, MatchRow.options, SeatRow.enrolment_id)
         .join(SeatRow, SeatRow.match_id == MatchRow.id)
@@ -82,9 +83,9 @@ def _is_asked(session: Session, progress: StudyProgress, match_id: str) -> bool:
 
 
 def page_elsewhere(match_id: str) -> str | None:
-    """How to go on, for a browser that opens a match of a study by its address and has no seat in it.
+    """The page that explains how to continue, for a browser that opens a match of a study without a seat in it.
 
-    None for a match that is in no study, or that does not exist: of those nothing is said.
+    None for a match that is in no study, or that does not exist: nothing is revealed about those.
     """
     with reading() as session:
         enrolment = session.scalar(

@@ -58,14 +58,14 @@ CONNECT_RETURN = "https://connect.cloudresearch.com/participant/project/{project
 
 
 def page(session: Session, progress: StudyProgress) -> dict[str, Any]:
-    """All that the page of the step that is due shows."""
+    """Everything that the page of the due step shows."""
     return common(session, progress) | _PAGES[progress.step.kind](session, progress)
 
 
 def common(session: Session, progress: StudyProgress) -> dict[str, Any]:
     """What every page of a study shows: where the person is, whom to ask, how to leave.
 
-    Who ended early is at no step any more, and has not done those that were ahead.
+    A person who ended early is no longer at any step, and has not done those that were ahead.
     """
     enrolment = progress.enrolment
     shown = stages(progress) if enrolment.ending in (None, COMPLETED) else []
@@ -89,7 +89,7 @@ def common(session: Session, progress: StudyProgress) -> dict[str, Any]:
 
 
 def still_there(session: Session, progress: StudyProgress, lapse: Lapse) -> dict[str, Any]:
-    """What the page says that asks whether somebody is still there after a match that they let run out."""
+    """The content of the page that asks people whether they are still there after a match that they let run out."""
     base, bonus = payments.owed_now(session, progress, INACTIVE)
     return common(session, progress) | {
         "limits": progress.design.same_for_all.limits,
@@ -102,7 +102,7 @@ def still_there(session: Session, progress: StudyProgress, lapse: Lapse) -> dict
 
 
 def consent_page(session: Session, version: StudyVersion, recruiter: str) -> dict[str, Any]:
-    """What people whom that recruiter sent read before they take part, and what Parlor adds to it."""
+    """What people sent by that recruiter read before they take part, and what Parlor adds to it."""
     design = design_of(version)
     goals = design.levels(OBJECTIVE) if OBJECTIVE in design.conditions else {}
     stakes = {label: stakes_of(design, {OBJECTIVE: label}) for label in goals}
@@ -125,7 +125,9 @@ def consent_page(session: Session, version: StudyVersion, recruiter: str) -> dic
 
 
 def idle_rules(design: StudyDesign) -> dict[str, Any]:
-    """What a person should know of being silent: the clock of a turn, the grace after it, and the longest break."""
+    """The rules about silence that people should know: the clock of a turn, the grace after it, and the longest
+    break.
+    """
     same = design.same_for_all
     return {
         "turn": None if same.limits.turn is None else int(same.limits.turn.total_seconds()),
@@ -135,7 +137,7 @@ def idle_rules(design: StudyDesign) -> dict[str, Any]:
 
 
 def rate_a_minute(design: StudyDesign) -> Decimal:
-    """What a minute comes to where an ending pays by time."""
+    """The pay per minute if an ending pays by time."""
     return (design.pay.base / design.minutes).quantize(Decimal("0.01"))
 
 
@@ -281,7 +283,7 @@ def _done(session: Session, progress: StudyProgress) -> dict[str, Any]:
 
 
 def _own_return(session: Session, progress: StudyProgress, file: WaveFile | None, ending: str) -> str | None:
-    """Where a link of one's own leads back to, for who is paid in full there: by such an address credit is given."""
+    """The return address of the researcher's own link, for people paid in full there: credit is given through it."""
     full = progress.design.ending(ending, PROLIFIC).base == FULL_BASE  # type: ignore[arg-type]  # a column's text
     if file is None or not full:
         return None
@@ -292,7 +294,7 @@ def _own_return(session: Session, progress: StudyProgress, file: WaveFile | None
 
 
 def _tried_return(session: Session, progress: StudyProgress, ending: str) -> tuple[str, str] | None:
-    """In a preview: the latest wave of its version that leads back, and where to, with an id that is made up."""
+    """In a preview: the latest wave of its version that has a return address, and that address with a made-up id."""
     if progress.enrolment.wave_id is not None or progress.design.ending(ending, PROLIFIC).base != FULL_BASE:  # type: ignore[arg-type]
         return None
     of_version = select(Wave).where(Wave.study_version_id == progress.version.id, Wave.rehearsal.is_(False))
@@ -308,9 +310,9 @@ def _may_come_again(session: Session, progress: StudyProgress) -> bool:
 
 
 def _return_address(file: WaveFile | None, code: str | None, ending: str) -> str | None:
-    """Where the button on the last page leads; None where the recruiter has no such address.
+    """The address behind the button on the last page; None if the recruiter has none.
 
-    Prolific's takes any code along. Connect's takes none, and is for those who completed the study.
+    Prolific's includes any code. Connect's includes none, and is for those who completed the study.
     """
     if file is None or code is None:
         return None

@@ -43,7 +43,7 @@ def goal_words(goal: Goal) -> str:
 
 
 def html_of(text: str, words: Mapping[str, str], parts: Mapping[str, Markup] | None = None) -> ReadText:
-    """A text of a study as `read_text` gives it; a long one is read while the event loop goes on."""
+    """A text of a study as `read_text` returns it; a long one is read off the event loop."""
     if len(text) <= _SHORT:
         return read_text(text, words, parts)
     return off_loop(read_text, text, words, parts)
@@ -74,7 +74,7 @@ def debrief_page(progress: StudyProgress) -> ReadText | None:
 
 
 def vendors(session: Session, version: StudyVersion) -> Sequence[str]:
-    """Who gets what people write because a model runs there, each once."""
+    """The vendors that receive what people write because a model runs there, without repetition."""
     return list(dict.fromkeys(_vendor(row) for row in models_of(session, version).values() if row.kind == "api"))
 
 
@@ -87,7 +87,7 @@ def agreed_text(session: Session, progress: StudyProgress) -> str:
 
 
 def debrief_text(progress: StudyProgress) -> str:
-    """What a person has read who is asked again."""
+    """What a person has read before they are asked again."""
     name = progress.design.consent.debrief
     return "\n".join([progress.version.sha256, progress.version.design["texts"][name] if name else "", "debrief"])
 
@@ -101,7 +101,7 @@ def deadline_words(deadline: str) -> str:
 
 
 def linked_words(deadline: str) -> str:
-    """When the code goes by which a person is known again, in the page's language."""
+    """When the code by which a person is recognised is deleted, in the page's language."""
     if deadline.endswith(" close"):
         return deadline_words(deadline)
     return str(gettext("%(time)s, but not before the study closes", time=deadline_words(deadline)))

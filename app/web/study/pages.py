@@ -1,6 +1,6 @@
-"""The pages of a person in a study, at one address: the page of the step that is due, and what is sent to it.
+"""The pages of a person in a study, at one address: the page of the due step, and what is sent to it.
 
-Back, a refresh, a second tab and another device with the private link all lead to where the person is.
+Back, a refresh, a second tab and another device with the private link all lead to the person's current step.
 """
 
 from flask import redirect, render_template, request, url_for
@@ -44,7 +44,7 @@ def page(session: Session, progress: StudyProgress) -> AnyResponse | str:
 @blueprint.post("/me/<token>")
 @for_participant
 def send(session: Session, progress: StudyProgress) -> AnyResponse | tuple[str, int]:
-    """Take what was sent for a step. For another step than the one that is due it changes nothing."""
+    """Process what was sent for a step. If that is not the due step, nothing changes."""
     # No database takes NUL in a text, which some input methods and programs send.
     form = {name: [text.replace("\0", "") for text in texts] for name, texts in request.form.lists()}
     key, text = request.form.get("step", ""), _text_agreed_to(session, progress)
@@ -66,7 +66,9 @@ def send(session: Session, progress: StudyProgress) -> AnyResponse | tuple[str, 
 @blueprint.post("/me/<token>/here")
 @for_participant
 def here(session: Session, progress: StudyProgress) -> AnyResponse:
-    """Somebody says that they are still there on a page that was open for long; what they wrote there is kept."""
+    """A person says that they are still there on a page that was open for a long time; what they wrote there is
+    kept.
+    """
     write_progress(session, progress, idle.say_here)
     return to_page()
 
@@ -74,7 +76,7 @@ def here(session: Session, progress: StudyProgress) -> AnyResponse:
 @blueprint.get("/me/<token>/rules")
 @for_participant
 def rules(session: Session, progress: StudyProgress) -> AnyResponse | str:
-    """The instructions that were read last, once more, as long as the games that they are for are played."""
+    """The most recently read instructions once more, as long as the games that they are for are being played."""
     was_read = any(step.kind == INSTRUCTIONS for step in progress.steps[: progress.enrolment.step + 1])
     if not was_read or progress.step.kind not in (INSTRUCTIONS, QUIZ, PRACTICE, MATCH):
         return to_page()
@@ -101,14 +103,14 @@ def _page_due(session: Session, progress: StudyProgress, **sent: object) -> str:
 
 
 def _text_agreed_to(session: Session, progress: StudyProgress) -> str:
-    """What is agreed to at the step that is due; empty where nothing is."""
+    """The text agreed to at the due step; empty if there is none."""
     if progress.step.kind == CONSENT:
         return agreed_text(session, progress)
     return debrief_text(progress) if progress.step.kind == DEBRIEF else ""
 
 
 def _after_match(session: Session, progress: StudyProgress) -> None:
-    """Do what follows from the end of a match, but for one that is played again: that begins with a press."""
+    """Do what follows the end of a match, unless it is played again: that begins with a button press."""
     match = matches.due(session, progress)
     if match is not None and match.reason != ABORTED:
         matches.after(session, progress, progress.step)
@@ -116,6 +118,6 @@ def _after_match(session: Session, progress: StudyProgress) -> None:
 
 
 def _to_match(match_id: str, seat: int) -> AnyResponse:
-    """To a match that is being played, with the person in the seat."""
+    """Redirect to a match that is being played, with the person in the seat."""
     hold(match_id, seat)
     return redirect(url_for("play.match", match_id=match_id), 303)

@@ -1,4 +1,4 @@
-"""Who a request is from: a private link is looked up once, and what it leads to is handed on to all that answers."""
+"""The sender of a request: a private link is looked up once, and the result is passed on to everything that answers."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -33,9 +33,9 @@ def for_participant(view: Callable[[Session, StudyProgress], T]) -> Callable[[st
 
 
 def write_progress(session: Session, progress: StudyProgress, work: Callable[[Session, StudyProgress], T]) -> T:
-    """What `work` returns, done as `write` does it, with the enrolment locked. After that `progress` is read anew.
+    """What `work` returns, run as `write` does it, with the enrolment locked. After that `progress` is read anew.
 
-    Raises NotFound for a link that was given to somebody else meanwhile.
+    Raises NotFound for a link that has meanwhile been given to another person.
     """
     number, token = progress.enrolment.id, progress.enrolment.token
     session.rollback()  # whoever waits to write holds no connection; what is asked for later is read anew
@@ -50,5 +50,5 @@ def write_progress(session: Session, progress: StudyProgress, work: Callable[[Se
 
 
 def to_page() -> AnyResponse:
-    """Lead whoever asks to the page that is due."""
+    """Redirect to the page that is due."""
     return redirect(url_for("study.page", **(request.view_args or {})), 303)

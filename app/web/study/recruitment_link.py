@@ -1,4 +1,4 @@
-"""The link of a wave, as the recruiter writes it: the wave that it leads to, who comes, and who signed that."""
+"""The link of a wave, as the recruiter writes it: the wave that it leads to, the visitor, and who signed that."""
 
 from typing import NamedTuple, cast
 
@@ -40,10 +40,10 @@ def requested_wave(study: str, wave: str, *, anew: bool = False) -> RequestedWav
 
 
 def link_ids(file: WaveFile) -> LinkIds:
-    """The ids in the address; none at all where one of them cannot be one.
+    """The ids in the URL; none at all if one of them is impossible.
 
-    Who comes to a study at Prolific always says which, and there and at Connect on which visit: a link without that was
-    cut off or changed, unless Parlor made it for one person.
+    Visitors to a study at Prolific always state which study, and at Prolific and Connect which visit: a link without
+    that was cut off or changed, unless Parlor made it for one person.
     """
     recruiter = file.provider.name
     names = PARAMETERS.get(recruiter, (_link_parameter(file) or "", "", ""))
@@ -64,13 +64,13 @@ def link_ids(file: WaveFile) -> LinkIds:
 
 
 def is_of_another_study(file: WaveFile) -> bool:
-    """Whether the recruiter sent somebody for another one of its studies than that of the wave."""
+    """Whether the recruiter sent the visitor for another of its studies than that of the wave."""
     given, stated = link_ids(file).study, file.provider.study
     return bool(given) and stated is not None and given != stated
 
 
 def is_open_link(file: WaveFile) -> bool:
-    """Whether the link is the same for all, and a browser a person."""
+    """Whether the link is the same for everybody, so that each browser counts as a person."""
     return not file.provider.has_ids
 
 
@@ -80,7 +80,9 @@ def has_token() -> bool:
 
 
 def doubt_of(file: WaveFile) -> Doubt | None:
-    """Why the link does not show who comes; None where the recruiter signed its ids. May fetch the recruiter's keys."""
+    """Why the link does not prove who the visitor is; None if the recruiter signed its ids. May fetch the recruiter's
+    keys.
+    """
     terms = file.provider.prolific
     token = _token()
     try:

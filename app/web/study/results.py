@@ -16,7 +16,7 @@ from app.studies.texts import weight_of
 
 
 class PlayedGame(NamedTuple):
-    """A match that is over. `own` are the person's own points, `score` what is paid for; None where it broke off."""
+    """A finished match. `own` are the person's own points, `score` what is paid for; None if it was aborted."""
 
     match_id: str
     number: int | None  # from 1; None: practice
@@ -28,7 +28,7 @@ class PlayedGame(NamedTuple):
 
     @property
     def broke_off(self) -> bool:
-        """Whether a model or the server could not go on."""
+        """Whether a model or the server could not continue."""
         return self.reason == ABORTED
 
 
@@ -56,7 +56,7 @@ def shows_bonus(progress: StudyProgress) -> bool:
 
 
 def points_text(points: float | None) -> str:
-    """Points as they are written: without a decimal that says nothing."""
+    """Points as text, without a meaningless decimal."""
     return "" if points is None else f"{Decimal(str(points)).normalize():f}".replace("-", "\N{MINUS SIGN}")
 
 

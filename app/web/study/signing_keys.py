@@ -1,7 +1,6 @@
-"""The public keys by which a recruiter signs links: fetched when they are needed, kept, and fetched anew.
+"""The public keys by which a recruiter signs links: fetched when needed, cached, and refreshed.
 
-One fetch goes on at a time, in a real thread: whoever plays does not wait for it, nor does a second visitor whose key
-is known.
+One fetch runs at a time, in a real thread: players do not wait for it, nor does a second visitor whose key is known.
 """
 
 import threading
@@ -40,7 +39,9 @@ class SigningKeys:
         self._fetching = threading.Lock()
 
     def find(self, name: str) -> RSAPublicKey:
-        """The key of that id. Raises NotSigned: `invalid` for one that is not there, `unknown` where nobody can say."""
+        """The key with that id. Raises NotSigned: `invalid` for a missing one, `unknown` if the keys could not be
+        fetched.
+        """
         now = time.monotonic()
         if now - self._got < FRESH and name in self._keys:
             return self._keys[name]
@@ -59,7 +60,7 @@ class SigningKeys:
         return self._keys.get(name) if now - self._got < LAST else None
 
     def _refresh(self, name: str) -> None:
-        """Fetch the keys where they are old or lack this one, but not at once after another try."""
+        """Fetch the keys if they are old or lack this one, but not immediately after another attempt."""
         now = time.monotonic()
         is_old, is_known = now - self._got >= FRESH, name in self._keys
         if now < self._next or not (is_old or (not is_known and now >= self._next_unknown)):
@@ -76,7 +77,7 @@ class SigningKeys:
 
 
 def signing_keys(url: str) -> SigningKeys:
-    """The keys at an address, which this process keeps."""
+    """The keys at an address, cached in this process."""
     return _at.setdefault(url, SigningKeys(url))
 
 
@@ -87,7 +88,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(
         self, _req: urllib.request.Request, _fp: IO[bytes], _code: int, _msg: str, _headers: Message, _newurl: str
     ) -> None:
-        """Keys come from the address of the setting, and from no other."""
+        """Accept keys only from the address of the setting."""
 
 
 _opener = urllib.request.build_opener(_NoRedirect)

@@ -1,4 +1,4 @@
-"""A person's progress in words: the steps in a few stages, as the top of each page shows."""
+"""A person's progress in words: the steps grouped into a few stages, as the top of each page shows them."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -20,7 +20,7 @@ class ProgressStage(NamedTuple):
 
 
 def stages(progress: StudyProgress) -> Sequence[ProgressStage]:
-    """All stages, with where the person is."""
+    """All stages, with the person's position."""
     titles = [(_title(progress, step), _is_of_games(step)) for step in progress.steps]
     found, at = [], 0
     for (title, of_games), group in groupby(titles):

@@ -1,8 +1,8 @@
-"""The return from a survey elsewhere: a code for one use at one step, which leads to nothing of the person.
+"""The return from an external survey: a single-use code for one step, which gives no access to the person.
 
-Whoever runs that survey has the code. It says that somebody came back, once they press a button: a program that only
-looks at the link changes nothing. It never leads to the private link but in a browser that has had it.
-Nobody reads from a code whose it is, or at which step.
+The people who run that survey have the code. It records that a person came back, once they press a button: a program
+that only opens the link changes nothing. It leads to the private link only in a browser that has had it. A code does
+not reveal whose it is, or for which step.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ _BLOCK = 64  # bytes by which the rest grows, so that its length says nothing
 
 
 class _Return(NamedTuple):
-    """Where a code belongs: an enrolment, the place of a step in it, and a question there."""
+    """What a code stands for: an enrolment, the position of a step in it, and a question there."""
 
     enrolment_id: int
     step: int
@@ -40,14 +40,14 @@ class _Return(NamedTuple):
 
 
 def return_url(progress: StudyProgress, question: str) -> str:
-    """Where a survey elsewhere, which the step that is due asks for, sends people back to."""
+    """The URL to which an external survey, required by the due step, sends people back."""
     code = _sealed(_Return(progress.enrolment.id, progress.enrolment.step, question))
     return settings().public_url + url_for("study.back", code=code)
 
 
 @blueprint.get("/me/back/<code>")
 def back(code: str) -> str:
-    """Ask whether the other survey is done; a code that was used says so."""
+    """Ask whether the other survey is done; for a used code, say so."""
     found = _unsealed(code)
     with reading() as session:
         progress = find_progress(session, found.enrolment_id)
@@ -56,7 +56,7 @@ def back(code: str) -> str:
 
 @blueprint.post("/me/back/<code>")
 def come_back(code: str) -> AnyResponse | str:
-    """Keep that somebody came back, once; in the browser of the person, go on."""
+    """Record once that a person came back; in their own browser, continue."""
     found = _unsealed(code)
 
     def keep(own: Session, progress: StudyProgress) -> bool:
@@ -74,7 +74,7 @@ def come_back(code: str) -> AnyResponse | str:
 
 
 def _unsealed(code: str) -> _Return:
-    """Whose code it is. Raises NotFound for one that Parlor did not give out."""
+    """What a code stands for. Raises NotFound for one that Parlor did not issue."""
     try:
         sealed = urlsafe_b64decode(code + "=" * (-len(code) % 4))
     except ValueError:
@@ -86,9 +86,10 @@ def _unsealed(code: str) -> _Return:
 
 
 def _sealed(found: _Return) -> str:
-    """A code that nobody else can make or read: a keyed hash of what it says, and that hidden by a mask from the hash.
+    """A code that nobody else can make or read: a keyed hash of its content, and the content under a mask from the
+    hash.
 
-    It is the same each time, so that a page may be opened again (a synthetic initialization vector, RFC 5297).
+    It is the same each time, so that a page may be reopened (a synthetic initialization vector, RFC 5297).
     """
     plain = json.dumps(found).encode()
     plain += b" " * (-len(plain) % _BLOCK)
@@ -100,7 +101,7 @@ def _tag(plain: bytes) -> bytes:
 
 
 def _masked(tag: bytes, text: bytes) -> bytes:
-    """A text hidden by a mask that only the server can make from the tag, or shown again."""
+    """A text hidden by a mask that only the server can make from the tag, or the hidden text revealed."""
     mask = hashlib.shake_256(_key(b"mask") + tag).digest(len(text))
     return bytes(one ^ other for one, other in zip(text, mask, strict=True))
 
@@ -110,7 +111,7 @@ def _key(use: bytes) -> bytes:
 
 
 def _is_due(progress: StudyProgress, found: _Return) -> bool:
-    """Whether a code is for the step that the person is at, and was not used."""
+    """Whether a code is for the person's current step, and unused."""
     return progress.enrolment.step == found.step and found.question not in answers.returned(progress)
 
 
