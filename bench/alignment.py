@@ -69,7 +69,7 @@ class BenchedParlor:
         self._save = transact(db.engine)
 
     def measure(self, seed: int, preset: str) -> dict[str, list[float]]:
-        """Ratings by question under "MODEL, ASPECT", and differences of them under "MODEL - MODEL, ASPECT"."""
+        """Ratings by question under "MODEL, ASPECT", and their differences under "MODEL - MODEL, ASPECT"."""
         asked, held = _questions(seed)
         number = self._society(asked, seed)
         base = self._base(number, seed)
@@ -102,7 +102,7 @@ class BenchedParlor:
         return self._run(SOCIETY, number)
 
     def _base(self, society: int, seed: int) -> str:
-        """A model that answers as the society's agents do, without regard to ratings."""
+        """A model that answers like the society's agents, regardless of ratings."""
         with reading() as session:
             every = list(read_interactions(session, society))
         rows = [
@@ -169,7 +169,7 @@ class BenchedParlor:
 
 
 def shuffled(rows: Sequence[Any], seed: int) -> list[Any]:
-    """The same rows with the ratings of each query in another order, which then say nothing of its responses."""
+    """The same rows with each query's ratings shuffled, so that they say nothing about its responses."""
     rng = random.Random(f"placebo {seed}")
     return [{**row, "scores": rng.sample(row["scores"], len(row["scores"]))} for row in rows]
 
@@ -196,7 +196,7 @@ def measure(seeds: int, preset: str, threads: int) -> dict[str, Any]:
 
 
 def table(found: dict[str, Any]) -> str:
-    """All that was found, for a terminal."""
+    """All results, for a terminal."""
     lines = [
         f"{METHOD}, preset {found['preset']}: {found['seeds']} seeds, {found['questions']} held-out questions each"
     ]

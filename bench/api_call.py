@@ -65,7 +65,7 @@ async def _measure(url: str, in_flight: int, calls: int) -> dict[str, tuple[floa
 
 
 async def _cost(ask: Ask, in_flight: int, calls: int) -> tuple[float, float]:
-    """CPU milliseconds a call, and calls a second, once the connections are there."""
+    """CPU milliseconds per call, and calls per second, once the connections are open."""
 
     async def several(times: int) -> None:
         for _ in range(times):

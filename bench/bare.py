@@ -31,7 +31,7 @@ Row = tuple[str, int, int, str | None, str]
 
 
 class Committer:
-    """Commits together what came in together, in one real thread."""
+    """Commits rows that arrive together in one transaction, in one real thread."""
 
     def __init__(self, database: str) -> None:
         self._queue: Queue = Queue()
@@ -74,7 +74,7 @@ class Committer:
 
 
 def handlers(server: socketio.Server, committer: Committer) -> None:
-    """Put the handlers on the server."""
+    """Register the handlers with the server."""
     matches: dict[str, tuple[str, int]] = {}
 
     def connect(sid: str, environ: dict[str, Any], auth: dict[str, str]) -> None:

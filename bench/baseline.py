@@ -46,7 +46,7 @@ def _as_parlor_has_it(connection: Any, _record: Any) -> None:
 
 @socketio.on("connect", namespace=NAMESPACE)  # type: ignore[untyped-decorator]
 def connect(auth: dict[str, str]) -> None:
-    """The ticket is the number of turns that the match has."""
+    """The ticket is the match's number of turns."""
     match, plies = request.args["match"], 2 * int(auth["ticket"])
     _matches[_sid()] = match, plies
     emit("view", {"match": match, "status": "playing", "ply": 0, "to_move": "you", "may": [], "transcript": []})
@@ -59,7 +59,7 @@ def disconnect(_reason: str) -> None:
 
 @socketio.on("move", namespace=NAMESPACE)  # type: ignore[untyped-decorator]
 def move(data: dict[str, Any]) -> dict[str, Any]:
-    """Keep the move and the answer to it, show both, acknowledge."""
+    """Store the move and its answer, show both, acknowledge."""
     match, plies = _matches[_sid()]
     now, ply, answer = datetime.now(UTC).replace(tzinfo=None), data["ply"], "I see. Please tell me more about it."
     db.session.add(Message(match=match, ply=ply, seat=0, move_id=data["move_id"], text=data["text"], at=now))

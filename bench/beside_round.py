@@ -36,7 +36,7 @@ _TURNS = ["-A", "workers.celery_app", "worker", "-Q", "turns", "-P", "threads", 
 
 
 def measure(one_process: bool, answers: int, matches: int) -> dict[str, Any]:
-    """Seconds until first answers, with nobody else and beside a round, and how many of its matches were played."""
+    """Seconds until first answers, alone and beside a round, and how many of its matches were played."""
     home = new_home()
     try:
         with _parlor(home, one_process) as (parlor, flask):
@@ -66,7 +66,7 @@ def measure(one_process: bool, answers: int, matches: int) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _parlor(home: Path, one_process: bool) -> Iterator[tuple[Stack, Callable[..., str]]]:
-    """A web process, and the workers of turns and of rounds beside it; how commands are run there."""
+    """A web process with the workers of turns and of rounds, and a function that runs commands there."""
     program = broker.server_program()
     assert program is not None
     socket = home / "redis.sock"
@@ -103,7 +103,7 @@ def _parlor(home: Path, one_process: bool) -> Iterator[tuple[Stack, Callable[...
 
 
 def first_answers(url: str, number: int) -> list[float]:
-    """Seconds from what a person said first to the model's answer, one person after the other."""
+    """Seconds from a person's first message to the model's answer, for one person after another."""
     chance, found = random.Random(1), []
     for _ in range(number):
         table = start(url, "taboo", config=CONFIG["taboo"], role="attacker", opponent=LABEL)
@@ -124,7 +124,7 @@ def _played(flask: Callable[..., str]) -> int:
 
 
 def table(found: dict[str, Any]) -> str:
-    """Both ways, for a terminal."""
+    """Both variants, for a terminal."""
     lines = [f"{'first answer, ms':70} {'p50':>7} {'p95':>7} {'max':>7} {'p95, ratio':>11}"]
     for name, side in found["sides"].items():
         spread = {when: percentiles(1000 * seconds for seconds in side[when]) for when in ("idle", "busy")}

@@ -12,7 +12,7 @@ from scripts.make_tiny import SOME_BROKEN_OFF
 
 
 def flask(home: Path, *arguments: str) -> str:
-    """What a command prints that uses `home` alone, which is made if need be. Raises SystemExit where it fails."""
+    """The output of a command that uses only `home`, which is created if needed. Raises SystemExit where it fails."""
     home.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "PARLOR_HOME": str(home), "DATABASE_URL": "", "REDIS_URL": ""}
     command = (sys.executable, "-m", "flask", *arguments)
@@ -23,7 +23,7 @@ def flask(home: Path, *arguments: str) -> str:
 
 
 def run_campaign(home: Path, name: str, *options: str) -> tuple[dict[str, Any], bool]:
-    """What `flask campaign run --json` says of the campaign of that name, and whether it had begun before."""
+    """The output of `flask campaign run --json` for the named campaign, and whether it had been started before."""
     begun = [each for each in json.loads(flask(home, "campaign", "list", "--json")) if each["name"] == name]
     if begun:
         command = ["show" if begun[0]["status"] == "done" else "resume", str(begun[0]["campaign_id"])]

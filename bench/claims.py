@@ -49,7 +49,7 @@ Result = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """That a figure of the last model, or what it has over the base's, is at or above an aim."""
+    """The claim that a figure of the last model, or its gain over the base's, reaches a target."""
 
     condition: str
     figure: str
@@ -61,7 +61,7 @@ class Claim:
         return f"{self.figure.replace('_', ' ')}{' minus the base’s' if self.over_base else ''}, {self.condition}"
 
     def values(self, results: Sequence[Result]) -> list[float]:
-        """One number a campaign."""
+        """One number per campaign."""
         last = [each["last"][self.condition][self.figure] for each in results]
         base = [each["base"][self.condition][self.figure] if self.over_base else 0.0 for each in results]
         return [a - b for a, b in zip(last, base, strict=True)]
@@ -83,7 +83,7 @@ CLAIMS = (
 
 
 def main() -> None:
-    """Run the campaigns that are not there yet, one after the other, and print what came of all that were named."""
+    """Run the missing campaigns, one after the other, and print the results of all that were named."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seeds", type=int, nargs="+", required=True)
     parser.add_argument("--measured-on", choices=("test", "development"), default="test", help="contexts [test]")
@@ -105,9 +105,9 @@ def main() -> None:
 
 
 def stages_of(spec: Path, variant: str = HEADLINE) -> list[dict[str, Any]]:
-    """The fields of the campaign of each stage: what all have in common, what is its own, and what the variant changes.
+    """The fields of each stage's campaign: the shared ones, its own, and those that the variant changes.
 
-    A variant may have `stages` of its own. Raises SystemExit for one that the spec does not have.
+    A variant may have `stages` of its own. Raises SystemExit for a variant that is not in the spec.
     """
     fields = dict(read_yaml(spec).value)
     variants = {HEADLINE: {}, **fields.pop("variants", {})}
@@ -119,8 +119,8 @@ def stages_of(spec: Path, variant: str = HEADLINE) -> list[dict[str, Any]]:
 
 
 class CampaignOfSeed:
-    """Campaigns in a folder of their own, one for each stage, each of which goes on from the last model of the one
-    before; and what the base and the last model play afterwards.
+    """Campaigns in a folder of their own, one for each stage, each starting from the last model of the previous one;
+    then the matches of the base and the last model.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class CampaignOfSeed:
         self._home, self._seed, self._stages, self._options, self._contexts = home, seed, stages, options, contexts
 
     def result(self) -> Result:
-        """Its seed, minutes of processor time and memory in MiB, and all figures of the base and the last model."""
+        """The seed, processor minutes, memory in MiB, and all figures of the base and the last model."""
         kept = MEASURED / f"{self._home.name}-{self._contexts.stem}.json"
         if not kept.exists():
             campaign = self._campaign()
@@ -138,7 +138,7 @@ class CampaignOfSeed:
         return dict(json.loads(kept.read_text(encoding="utf-8")))
 
     def _campaign(self) -> dict[str, Any]:
-        """Which models it began with and ended with, and what it took; of one that was interrupted, the last part."""
+        """The models it started and ended with, and what it took; if it was interrupted, only for the last part."""
         kept = self._home / "campaign.json"
         if not kept.exists():
             register(self._home, BASE, BASE_FOLDER)
@@ -175,7 +175,7 @@ class CampaignOfSeed:
         )  # fmt: skip
 
     def _measured(self, which: str, model: str) -> dict[str, dict[str, float]]:
-        """By condition: what `bench.last_offers` makes of the exported matches, and the model's own points."""
+        """By condition: the figures of `bench.last_offers` for the exported matches, and the model's own points."""
         found = {}
         for condition, how in CONDITIONS.items():
             models = [model, SCRIPTED.split()[-1]] if condition == SCRIPTED else [model]
@@ -189,14 +189,14 @@ class CampaignOfSeed:
 
 
 def register(home: Path, name: str, folder: Path) -> None:
-    """Add a checkpoint to the models of an installation, unless one of that name is there."""
+    """Add a checkpoint to an installation's models, unless one of that name exists."""
     if f'"{name}"' not in flask(home, "model", "list", "--json"):
         how = ("--prompt-style", "compact", "--game", "negotiation")
         flask(home, "model", "add-local", name, "--path", str(folder), *how)
 
 
 def played_round(home: Path, models: Sequence[str], contexts: Path, *how: str) -> str:
-    """The number of a new round with one match on each context, or of two models with one in either seat."""
+    """The number of a new round with one match per context or, for two models, one in either seat."""
     matches = len(contexts.read_text(encoding="utf-8").splitlines()) // 2 * len(models)
     played = flask(home,
         "round", "run", "negotiation", "--models", *models, "--config", "objective=self",
@@ -206,14 +206,14 @@ def played_round(home: Path, models: Sequence[str], contexts: Path, *how: str) -
 
 
 def round_name(which: str, condition: str, on: str) -> str:
-    """The folder of the matches of the base or the last model in one condition, in the archive of a campaign."""
+    """The folder of a model's matches (base or last) in one condition, within a campaign's archive."""
     return f"{which}-{condition.replace(' ', '-')}-on-{on}"
 
 
 def kept_by_seed(variant: str, on: str, control: str = "") -> dict[int, Result]:
-    """What is kept of a variant on these contexts, or of a control of it that trains nothing, in the order of seeds.
+    """The stored results of a variant on these contexts, or of an untrained control of it, in seed order.
 
-    `control` is what names it after the seed, as a regular expression.
+    `control` is a regular expression for what follows the seed in its name.
     """
     named = re.compile(rf"{variant}-(\d+){control}-{on}\.json")
     found = {int(match[1]): path for path in MEASURED.iterdir() if (match := named.fullmatch(path.name))}
@@ -221,7 +221,7 @@ def kept_by_seed(variant: str, on: str, control: str = "") -> dict[int, Result]:
 
 
 def kept_round(home: Path, name: str, play: Callable[[], str]) -> Mapping[str, float]:
-    """The figures of a round that `play` plays, unless they are kept already; its matches are kept beside them."""
+    """The figures of the round that `play` plays, unless already stored; its matches are stored beside them."""
     kept = MEASURED / f"{name}.json"
     if not kept.exists():
         exported = export(home, home / "rounds" / name, play)
@@ -231,7 +231,7 @@ def kept_round(home: Path, name: str, play: Callable[[], str]) -> Mapping[str, f
 
 
 def keep(path: Path, found: Mapping[str, Any], rounds: Path, pattern: str) -> None:
-    """Write figures as JSON, once the matches that they are of are packed beside them."""
+    """Write figures as JSON, after packing their matches beside them."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with temporary_beside(path.with_suffix(".tar.xz")) as draft:
         pack(rounds, pattern, draft)
@@ -240,7 +240,7 @@ def keep(path: Path, found: Mapping[str, Any], rounds: Path, pattern: str) -> No
 
 
 def export(home: Path, out: Path, play: Callable[[], str]) -> Path:
-    """The matches of the round that `play` plays, in their published form; of one that is there, nothing is played."""
+    """The exported matches of the round that `play` plays; if they exist already, nothing is played."""
     if not out.exists():
         out.parent.mkdir(exist_ok=True)
         number = play()
@@ -250,7 +250,7 @@ def export(home: Path, out: Path, play: Callable[[], str]) -> Path:
 
 
 def pack(rounds: Path, pattern: str, archive: Path) -> None:
-    """Write what `matches_of` reads of some rounds as one archive, the same bytes for the same files."""
+    """Write the files that `matches_of` reads from some rounds into one archive; equal files give equal bytes."""
     files = [path for kind in ("results/*.json", "text_logs/*_full.txt") for path in rounds.glob(f"{pattern}/{kind}")]
     with tarfile.open(archive, "w:xz") as packed:
         for path in sorted(files):
@@ -261,7 +261,7 @@ def pack(rounds: Path, pattern: str, archive: Path) -> None:
 
 
 def own_points(matches: Sequence[Match], swapped: bool) -> float:
-    """Points a match of the model that was measured: in each seat in turn where seats are swapped, else in both."""
+    """Points per match of the measured model: in alternating seats if seats are swapped, else in both."""
     points = [match.points(match.proposed) or (0, 0) for match in matches]
     own = [each[number % 2] if swapped else sum(each) / 2 for number, each in enumerate(points)]
     return sum(own) / len(own)
@@ -288,7 +288,7 @@ def by_seed(results: Sequence[Result]) -> str:
 
 
 def of_claims(results: Sequence[Result]) -> str:
-    """Each claim: mean, interval, the p of the signs, and whether the interval's lower end reaches the aim."""
+    """Each claim: mean, interval, p of the sign-flip test, and whether the interval's lower end reaches the target."""
     found = [(claim, claim.values(results)) for claim in CLAIMS]
     adjusted = holm([sign_flip_p([value - claim.aim for value in values]) for claim, values in found])
     lines = [["claim", "aim", "mean", "95 % interval", "p of signs, by Holm", "met"]]
@@ -301,7 +301,7 @@ def of_claims(results: Sequence[Result]) -> str:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """The 95 % interval of the mean by Student's t over campaigns; of one campaign it is everything."""
+    """The 95 % interval of the mean by Student's t over campaigns; infinite for a single campaign."""
     if len(values) < 2:
         return -np.inf, np.inf
     half = float(scipy.stats.t.ppf(0.975, len(values) - 1) * scipy.stats.sem(values))
@@ -309,14 +309,14 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def sign_flip_p(differences: Sequence[float]) -> float:
-    """The share of all signings of the differences whose mean lies as far from 0 as theirs, or further."""
+    """The share of all sign assignments to the differences whose mean is at least as far from 0 as the actual mean."""
     signs = np.array(list(itertools.product((1, -1), repeat=len(differences))))
     means = np.abs(signs @ np.asarray(differences))
     return float(np.mean(means >= abs(sum(differences)) - 1e-12))
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """p values that are adjusted by Holm's method, in the order in which they came."""
+    """p values adjusted by Holm's method, in their original order."""
     adjusted, highest = [0.0] * len(values), 0.0
     for rank, place in enumerate(sorted(range(len(values)), key=values.__getitem__)):
         highest = max(highest, min(1.0, (len(values) - rank) * values[place]))
@@ -325,7 +325,7 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def as_markdown(lines: Sequence[Sequence[str]]) -> str:
-    """A table whose first line is its head."""
+    """A table whose first line is its header."""
     return "\n".join(f"| {' | '.join(row)} |" for row in (lines[0], ["---"] * len(lines[0]), *lines[1:]))
 
 

@@ -48,7 +48,7 @@ _SHOWN = ("deals", "points", "agreed_points", "agreed_pareto", "last_offer_deals
 
 
 def main() -> None:
-    """Play what is not there yet, and print it beside what it is compared with."""
+    """Play what is missing, and print it beside what it is compared with."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("do", choices=("base-temperature", EXCHANGED, CROSS, "trained"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[], help="whose last models")
@@ -112,7 +112,7 @@ def _cross_play(work: Path, contexts: Path, seeds: Sequence[int]) -> dict[int, M
 
 
 def of_variants(on: str) -> str:
-    """The mean of the last models of each variant over its seeds, and what its points differ from the headline's by."""
+    """The mean of each variant's last models over its seeds, and how its points differ from the headline's."""
     variants = [HEADLINE, *read_yaml(SPEC).value.get("variants", {})]
     found = {variant: list(kept_by_seed(variant, on).values()) for variant in variants}
     lines = [["variant", "seeds", "played", *_titles(), "points minus the headline’s, 95 %"]]
@@ -137,7 +137,7 @@ def _apart(results: Sequence[Result], others: Sequence[Result], condition: str) 
 
 
 def _last(home: Path) -> str:
-    """The name of the last model of a campaign. Raises SystemExit where it is not there."""
+    """The name of a campaign's last model. Raises SystemExit where it is missing."""
     kept = home / "campaign.json"
     if not kept.exists():
         raise SystemExit(f"expected a finished campaign in {home}, got none; python -m bench.claims makes it")
@@ -145,14 +145,14 @@ def _last(home: Path) -> str:
 
 
 def _folder(home: Path) -> Path:
-    """Where the last model of a campaign is."""
+    """The folder of a campaign's last model."""
     name = _last(home)
     [model] = [each for each in json.loads(flask(home, "model", "list", "--json")) if each["name"] == name]
     return home / str(model["options"]["path"])
 
 
 def beside_own(found: Mapping[int, Mapping[str, float]], what: str, on: str) -> str:
-    """A line a seed with the same figures of the model with itself, and the mean difference with its interval."""
+    """For each seed, these figures and those of the model with itself; then the mean difference with its interval."""
     seeds = list(found)
     own = {seed: each["last"][PLAYED] for seed, each in kept_by_seed(HEADLINE, on).items()}
     lines = [["seed", "played", *_titles()]]

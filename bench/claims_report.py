@@ -97,7 +97,7 @@ def measures_of(match: Match) -> Mapping[str, float]:
 
 
 def _points(results: Sequence[Result], measured: Measured) -> str:
-    """Base, last model, gain and headroom, and the lines to compare them with, which are the same for all."""
+    """Base, last model, gain and headroom, and reference lines, which are the same for all."""
     shown = ("deals", "points", "agreed_points", "agreed_pareto")
     lines = [["", "played", *(name.replace("_", " ") for name in shown)]]
     for condition in (PLAYED, GREEDY):
@@ -120,7 +120,7 @@ def _points(results: Sequence[Result], measured: Measured) -> str:
 
 
 def _talk(measured: Measured) -> str:
-    """What the talk accounts for, as means over campaigns."""
+    """The measures of the talk, as means over campaigns."""
     seeds = sorted({seed for seed, _, _ in measured})
     of = list(itertools.product((PLAYED, GREEDY), _BOTH))
     lines = [["", *(f"{which}, {condition}" for condition, which in of)]]
@@ -131,7 +131,7 @@ def _talk(measured: Measured) -> str:
 
 
 def _scored(on: str) -> str:
-    """Of everything that is kept of these contexts, in how many matches the product gave other points."""
+    """For all stored matches on these contexts, how many the product scored differently."""
     of_kind: dict[str, list[Match]] = {}
     for archive in sorted(MEASURED.glob(f"*{on}.tar.xz")):
         kind = _SEEDS.sub("", archive.name.removesuffix(f"-{on}.tar.xz").removesuffix("-on"))
@@ -143,20 +143,20 @@ def _scored(on: str) -> str:
 
 
 def rounds_in(archive: Path) -> dict[str, list[Match]]:
-    """The matches of every round of an archive that `bench.claims.pack` wrote, by the round's name."""
+    """The matches of every round in an archive written by `bench.claims.pack`, by the round's name."""
     with tempfile.TemporaryDirectory() as folder, tarfile.open(archive) as packed:
         packed.extractall(folder, filter="data")
         return {each.name: list(matches_of(each)) for each in sorted(Path(folder).iterdir())}
 
 
 def mean_of(name: str, measured: Iterable[Mapping[str, float]]) -> float:
-    """Over the matches that have this measure; 0 if none has."""
+    """The mean over the matches that have this measure; 0 if none has."""
     found = [float(each[name]) for each in measured if name in each]
     return mean(found) if found else 0.0
 
 
 def with_interval(values: Sequence[float]) -> str:
-    """Such as 3.412 (3.201 to 3.623)."""
+    """The mean and its interval, such as 3.412 (3.201 to 3.623)."""
     low, high = interval(values)
     return f"{mean(values):.3f} ({low:.3f} to {high:.3f})"
 

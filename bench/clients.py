@@ -32,7 +32,7 @@ _NEVER = float("inf")
 
 @dataclass(slots=True)
 class Tally:
-    """What the players of this process have seen."""
+    """What this process's players have observed."""
 
     since: float = _NEVER  # only what is acknowledged from here on is timed
     until: float = _NEVER
@@ -44,7 +44,7 @@ class Tally:
     errors: Counter[str] = field(default_factory=Counter)
 
     def time(self, into: list[float], begun: float, now: float) -> bool:
-        """Note how long something took, if it ended in the time that is measured; whether it did."""
+        """Record a duration if it ended within the measured time; returns whether it did."""
         measured = self.since <= now < self.until
         if measured:
             into.append(round(1000 * (now - begun), 3))
@@ -52,7 +52,7 @@ class Tally:
 
 
 class Player:
-    """One person: plays one match after the other."""
+    """One person, who plays one match after another."""
 
     def __init__(self, process: "PlayerProcess", number: int) -> None:
         self._process = process
@@ -70,7 +70,7 @@ class Player:
         self.waits_for: str | None = None  # the acknowledgement, or the reply behind it
 
     async def play(self) -> None:
-        """Play until there is no more time, or no more match."""
+        """Play until the time is over or no match is left."""
         while time.monotonic() < self._tally.until:
             if not self._process.matches:
                 self._tally.errors["no match was left; ask for more with --matches"] += 1
@@ -138,7 +138,7 @@ class Player:
         return self.waits_for is None and self._planned is None and self._view.get("to_move") == "you"
 
     async def _take_turn(self, socket: aiohttp.ClientWebSocketResponse, match: str) -> None:
-        """Move now, or when it is time to; the socket is read meanwhile, as a ping may come."""
+        """Move now or when it is due; meanwhile the socket is read, as a ping may arrive."""
         if self._process.begun.is_set() and not self._every:
             await self._move(socket, match, time.monotonic())
         else:
@@ -155,7 +155,7 @@ class Player:
         await self._move(socket, match, due)
 
     async def _move(self, socket: aiohttp.ClientWebSocketResponse, match: str, due: float) -> None:
-        """Make the next move, if there is time for it. One that comes late is timed from when it was due."""
+        """Make the next move if there is time. A late move is timed from when it was due."""
         if due >= self._tally.until:
             return
         self._moves += 1
@@ -168,7 +168,7 @@ class Player:
 
 
 class PlayerProcess:
-    """All players of this process, and what they share."""
+    """All players of this process, and their shared state."""
 
     def __init__(self, task: dict[str, Any], session: aiohttp.ClientSession) -> None:
         self.task = task
@@ -179,11 +179,11 @@ class PlayerProcess:
         self.begun = asyncio.Event()
 
     def enter(self) -> None:
-        """A player holds the view of a match."""
+        """Count a player who has received the view of a match."""
         self._arrived += 1
 
     async def run(self) -> dict[str, Any]:
-        """Let everybody in, play, and tell what was seen."""
+        """Connect all players, play, and report what was observed."""
         players = [Player(self, number) for number in range(self.task["clients"])]
         tasks = []
         for number, player in enumerate(players, 1):
@@ -219,7 +219,7 @@ def say(what: dict[str, Any]) -> None:
 
 
 async def main() -> None:
-    """Do what stdin says."""
+    """Carry out the task given on stdin."""
     task = json.loads(sys.stdin.readline())
     async with aiohttp.ClientSession(
         task["url"], connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar()

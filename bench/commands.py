@@ -18,7 +18,7 @@ COMMANDS = (("--help",), ("round", "--help"), ("model", "list"), ("round", "list
 
 
 def seconds(line: Sequence[str], env: dict[str, str]) -> float:
-    """The processor time of a process, its own and the system's."""
+    """The processor time of a process, user and system."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(line, cwd=ROOT, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

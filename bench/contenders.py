@@ -34,7 +34,7 @@ _BASELINE_ROWS = """
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A server that is ready, and the matches that are there to be played: id and ticket."""
+    """A server that is ready, and the matches to be played on it: id and ticket."""
 
     name: str
     urls: tuple[str, ...]  # one a web process; a match is played in one of them, as behind a proxy that hashes its id
@@ -45,11 +45,11 @@ class Contender:
     rows: str  # the query of the whole log
 
     def rows_so_far(self) -> int:
-        """How many rows of the log are committed; they are numbered from 1 as they come in."""
+        """How many rows of the log are committed; rows are numbered from 1 in the order they arrive."""
         return int(self._ask(f"SELECT coalesce(max(rowid), 0) FROM {self.table}")[0][0])  # noqa: S608 - a constant
 
     def log(self) -> list[tuple[int, Row]]:
-        """Every row of the log with its number, by match and seq."""
+        """Every row of the log with its number, ordered by match and seq."""
         found = self._ask(self.rows)
         return [(number, Row(match, seq, bool(is_move), ply, id_)) for match, seq, is_move, ply, id_, number in found]
 
@@ -64,8 +64,8 @@ def parlor(
 ) -> Iterator[Contender]:
     """The whole of Parlor under its supervisor, with scripted partners that answer at once and no limits on anyone.
 
-    `webs` beyond the first are further web processes on the same database. `limits`: what a connection may send is
-    limited as by default.
+    `webs` beyond the first are further web processes on the same database. `limits` applies the default limits on what
+    a connection may send.
     """
     home.mkdir()
     ports = [free_port() for _ in range(webs)]
@@ -96,7 +96,7 @@ def parlor(
 
 
 def _make_matches(env: dict[str, str], game: str, clients: int, count: int) -> list[tuple[str, str]]:
-    """Start matches as the lobby does, without the pages around it. The first one of each client is shorter."""
+    """Start matches as the lobby does, without its pages. Each client's first match is shorter."""
     app = create_app(env)
     settings: Settings = app.config["SETTINGS"]
     rng = random.Random(game)
@@ -113,7 +113,9 @@ def _make_matches(env: dict[str, str], game: str, clients: int, count: int) -> l
 
 @contextlib.contextmanager
 def reference(name: str, home: Path, turns: int, clients: int, matches: int) -> Iterator[Contender]:
-    """`bench.NAME`: the baseline or the bare stack. Matches have `turns` client moves, those played first fewer."""
+    """`bench.NAME`: the baseline or the bare stack. Matches have `turns` client moves, those played first have
+    fewer.
+    """
     home.mkdir()
     port, database = free_port(), home / f"{name}.db"
     rng = random.Random(turns)

@@ -22,7 +22,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What a log holds, against what its clients sent and heard. All zero: it holds exactly that."""
+    """A comparison of a log with what its clients sent and received. All zero: the log holds exactly that."""
 
     lost: int  # acknowledged, and not in the log at the acknowledged ply
     doubled: int  # moves that are in the log again
@@ -59,7 +59,7 @@ def verify(rows: Iterable[Row], sent: set[Move], acknowledged: Mapping[Move, int
 def shares(
     timed: Iterable[tuple[float, float]], times: Sequence[tuple[float, float]]
 ) -> tuple[list[float], list[float]]:
-    """Values outside and inside of some times, by the moment (of the same clock) that each comes with."""
+    """Values outside and inside some time spans, by the moment (of the same clock) of each value."""
     outside: list[float] = []
     inside: list[float] = []
     for at, value in timed:
@@ -75,7 +75,7 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 
 
 def percentiles(values: Iterable[float]) -> dict[str, float]:
-    """p50, p95, p99 and the greatest."""
+    """p50, p95, p99 and the maximum."""
     ordered = sorted(values)
     shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
     return {name: percentile(ordered, share) for name, share in shares.items()}

@@ -28,14 +28,14 @@ KINDS: Mapping[str, str] = {
 
 
 class Flood:
-    """The socket, and what it has done."""
+    """The flooding socket, and counts of what it has done."""
 
     def __init__(self, task: Mapping[str, Any]) -> None:
         self._task = task
         self.counts = {"packets": 0, "connections": 0, "answers": 0}
 
     async def run(self) -> None:
-        """Send in the times that were given."""
+        """Send during the given times."""
         async with aiohttp.ClientSession(self._task["url"]) as session:
             for since, until in self._task["times"]:
                 await asyncio.sleep(since - time.monotonic())
@@ -70,7 +70,7 @@ _HANG_UP = aiohttp.ClientWSTimeout(ws_close=0.1)  # seconds that a goodbye may t
 
 
 def main() -> None:
-    """Do what stdin says."""
+    """Carry out the task given on stdin."""
     flood = Flood(json.loads(sys.stdin.readline()))
     asyncio.run(flood.run())
     print(json.dumps(flood.counts), flush=True)

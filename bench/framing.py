@@ -18,7 +18,7 @@ _ACK = f"43{NAMESPACE},"
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """What a frame says. `kind` is open, connected, refused, ack, ping, closed, other, or the name of an event."""
+    """The content of a frame. `kind` is open, connected, refused, ack, ping, closed, other, or the name of an event."""
 
     kind: str
     body: Any = None
@@ -26,7 +26,7 @@ class Packet:
 
 
 def path(match: str) -> str:
-    """Where to open the WebSocket of a match."""
+    """The path at which to open the WebSocket of a match."""
     return f"/socket.io/?EIO=4&transport=websocket&match={quote(match)}"
 
 
@@ -36,7 +36,7 @@ def connect(ticket: str) -> str:
 
 
 def move(number: int, move_id: str, ply: int, encoded_text: str) -> str:
-    """A `move` event that is to be acknowledged as `number`; the text is JSON already."""
+    """A `move` event to be acknowledged as `number`; the text is already JSON."""
     return f'42{NAMESPACE},{number}["move",{{"move_id":"{move_id}","ply":{ply},"text":{encoded_text}}}]'
 
 

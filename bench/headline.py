@@ -31,7 +31,7 @@ _SHOWN = {each.name: each for each in metrics_of("negotiation").shown(Use.EVALUA
 
 
 def main() -> None:
-    """Run the campaigns that are not there yet, one after the other, and print what came of all."""
+    """Run the missing campaigns, one after the other, and print the results of all."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="of the campaigns for self [1 2 3]")
     parser.add_argument("--coop", type=int, nargs="*", default=[1], help="seeds of the campaigns for coop [1]")
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _campaign(asked: argparse.Namespace, objective: str, seed: int) -> dict[str, Any]:
-    """What `flask campaign run --json` says of one, and its `minutes`, of the last run alone if it was interrupted."""
+    """The output of `flask campaign run --json` for one, with its `minutes`, None if it was interrupted."""
     kept = asked.work / f"{objective}-{seed}.json"
     if kept.exists():
         return dict(json.loads(kept.read_text(encoding="utf-8")))
@@ -90,13 +90,13 @@ def _figure(result: Mapping[str, Any], label: str, column: str) -> Mapping[str, 
 
 
 def conditions(campaigns: Sequence[Mapping[str, Any]]) -> list[str]:
-    """How the models of these campaigns were evaluated."""
+    """The conditions under which these campaigns' models were evaluated."""
     labels = (label for found in campaigns for each in found["results"] for label in each["evaluations"])
     return list(dict.fromkeys((AS_PLAYED, *labels)))
 
 
 def by_iteration(campaigns: Sequence[Mapping[str, Any]]) -> str:
-    """All models of all campaigns in every condition: score and its ratio to the base's, deals and what they bring."""
+    """All models of all campaigns in every condition: score, its ratio to the base's, deals and what they yield."""
     labels = conditions(campaigns)
     scores = [f"{title}, {label}" for label in labels for title in ("score", "÷ base's")]
     lines = [["campaign", "iteration", *scores, "minutes"]]
@@ -122,7 +122,7 @@ def by_condition(campaigns: Sequence[Mapping[str, Any]]) -> str:
 
 
 def by_seed(campaigns: Sequence[Mapping[str, Any]]) -> str:
-    """What differs between campaigns of one objective that differ in the seed alone: mean, lowest and highest."""
+    """How campaigns of one objective vary when only the seed differs: mean, lowest and highest."""
     lines = [["objective", "seeds", "evaluated", *(column.title for column in _SHOWN.values())]]
     objectives = dict.fromkeys(found["spec"]["config"]["objective"] for found in campaigns)
     for objective in objectives:
@@ -134,7 +134,7 @@ def by_seed(campaigns: Sequence[Mapping[str, Any]]) -> str:
 
 
 def spread(figures: Sequence[Mapping[str, Any] | None], unit: str) -> str:
-    """The mean of some campaigns' figures, and the lowest and the highest of several."""
+    """The mean of these campaigns' figures; with several, also the lowest and the highest."""
     values = [each["value"] for each in figures if each is not None and each["value"] is not None]
     if not values:
         return "–"

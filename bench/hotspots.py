@@ -16,7 +16,7 @@ _LIBRARIES = re.compile(r".*/(?:site-packages|python3\.\d+)/")
 
 @dataclass(frozen=True, slots=True)
 class Hotspot:
-    """A function or a package, and its part of all samples: on top of the stack, and anywhere in it."""
+    """A function or a package, and its share of all samples: at the top of the stack, and anywhere in it."""
 
     name: str
     own: float
@@ -24,9 +24,9 @@ class Hotspot:
 
 
 def start(pid: int, seconds: int, folded: Path, *, gil: bool) -> "subprocess.Popen[bytes]":
-    """Begin to sample a process; threads that wait are left out, C code counts for the Python that called it.
+    """Start sampling a process; waiting threads are excluded, and C code counts as the Python code that called it.
 
-    With `gil`, only the thread that holds the interpreter's lock counts: what keeps everything else from going on.
+    With `gil`, only the thread that holds the interpreter's lock counts: the one that blocks everything else.
     """
     spy = str(Path(sys.executable).with_name("py-spy"))
     command = [spy, "record", "--pid", str(pid), "--duration", str(seconds), "--rate", str(RATE)]
@@ -36,7 +36,7 @@ def start(pid: int, seconds: int, folded: Path, *, gil: bool) -> "subprocess.Pop
 
 
 def functions(lines: Iterable[str]) -> list[Hotspot]:
-    """The functions in folded stacks (`frame;frame count`), those with the most own samples first."""
+    """The functions in folded stacks (`frame;frame count`), most own samples first."""
     return _summed(lines, _function)
 
 
@@ -52,7 +52,7 @@ def _function(frame: str) -> str:
 
 
 def _package(frame: str) -> str:
-    """`app.matches.live` of Parlor's own, else the outermost package: `sqlalchemy`."""
+    """`app.matches.live` for Parlor's own code, else the outermost package: `sqlalchemy`."""
     found = _FRAME.fullmatch(frame)
     parts = _LIBRARIES.sub("", found["file"]).removesuffix(".py").split("/") if found else [frame]
     return ".".join(parts) if parts[0] in _OWN else parts[0]

@@ -18,7 +18,7 @@ from app.schema import upgrade
 
 
 class Timed(NamedTuple):
-    """How long something took, in seconds: by the clock on the wall, and of this process's CPU time."""
+    """How long something took in seconds: wall-clock time, and this process's CPU time."""
 
     seconds: float
     cpu: float
@@ -38,7 +38,7 @@ def fresh_parlor(**settings: Any) -> Iterator[Settings]:
 
 
 def timed(work: Coroutine[Any, Any, object], *, profile: bool = False) -> Timed:
-    """Run a coroutine to its end. With `profile`, where its time went is printed to standard error."""
+    """Run a coroutine to its end. With `profile`, print to standard error where its time went."""
     profiler = cProfile.Profile()
     cpu, began = time.process_time(), time.perf_counter()
     if profile:

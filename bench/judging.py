@@ -35,7 +35,7 @@ _SPLIT = re.compile(r"\d+ \d+ \d+")
 
 
 class Deal(NamedTuple):
-    """A match that ended in a deal; `share` is what seat 0, who is A to a judge, got."""
+    """A match that ended in a deal; `share` is what seat 0 got, which judges see as A."""
 
     counts: Counts
     talk: Sequence[tuple[int, str]]
@@ -43,14 +43,16 @@ class Deal(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What a judge, or the reader, says of a deal: the last split, or NONE, and whether its own was named."""
+    """A judge's, or the reader's, view of a deal: the last split, or NONE, and whether the deal's own split was
+    named.
+    """
 
     last: str
     named: str
 
 
 def deals_of(source: Path) -> list[Deal]:
-    """The deals of a folder that `flask export lm-selfplay` wrote, or of a file of people's dialogues."""
+    """The deals in a folder written by `flask export lm-selfplay`, or in a file of people's dialogues."""
     if source.is_file():
         return [Deal(each.state.context.counts, each.texts, each.shares[0]) for each in dialogues(str(source))]
     return [
@@ -61,7 +63,7 @@ def deals_of(source: Path) -> list[Deal]:
 
 
 def drawn(sources: Mapping[str, Path], number: int, seed: int) -> dict[str, tuple[str, Deal]]:
-    """So many deals of each source, or all that it has, mixed: (name of the source, deal) by id."""
+    """`number` deals of each source, or all that it has, shuffled: (name of the source, deal) by id."""
     rng = random.Random(seed)
     found: list[tuple[str, Deal]] = []
     for name, source in sources.items():
@@ -72,20 +74,20 @@ def drawn(sources: Mapping[str, Path], number: int, seed: int) -> dict[str, tupl
 
 
 def _id_of(deal: Deal, place: int) -> str:
-    """The place in the draw and a hash of what is judged, so that nothing is taken for a judgement of another draw."""
+    """The position in the draw and a hash of what is judged, so that judgements of different draws are not confused."""
     said = f"{_spaced(deal.counts)}\n{_in_lines(deal.talk)}"
     return f"{place}-{hashlib.sha256(said.encode()).hexdigest()[:8]}"
 
 
 def read(deal: Deal) -> Judgement:
-    """What the product's reader says."""
+    """The result of the product's reader."""
     talk = read_talk(deal.counts, deal.talk)
     last = talk.last[0] if talk.last[0] == talk.last[1] else None
     return Judgement(NONE if last is None else _spaced(last), YES if deal.share in talk.named else NO)
 
 
 def judgements(path: Path, deals: Mapping[str, tuple[str, Deal]]) -> dict[str, Judgement]:
-    """What a judge has filled in, by id. Raises SystemExit, which names file and line, for what is no judgement."""
+    """A judge's entries, by id. Raises SystemExit, which names file and line, for an invalid judgement."""
     found: dict[str, Judgement] = {}
     with path.open(encoding="utf-8-sig", newline="") as file:
         for line, row in enumerate(csv.DictReader(file), 2):
@@ -112,12 +114,12 @@ class Rates(NamedTuple):
     judged: int
 
     def in_words(self) -> str:
-        """As 91.2 % (of 57) | 88.1 % (of 59)."""
+        """The rates as text, such as 91.2 % (of 57) | 88.1 % (of 59)."""
         return " | ".join(f"{self.right / of:.1%} (of {of})" if of else "none" for of in (self.read, self.judged))
 
 
 def rates(pairs: Iterable[tuple[str, str]], nothing: str) -> Rates:
-    """Of pairs of what the reader and a judge say; `nothing` names no split."""
+    """The rates for pairs of the reader's and a judge's answer; `nothing` means that no split was named."""
     known = list(pairs)
     return Rates(
         sum(reader == judge != nothing for reader, judge in known),
@@ -136,7 +138,7 @@ def kappa(pairs: Sequence[tuple[str, str]]) -> float:
 
 
 def table(deals: Mapping[str, tuple[str, Deal]], judged: Sequence[Mapping[str, Judgement]]) -> str:
-    """The figures of each source, as Markdown: precision and recall against each judge, agreement of the two."""
+    """Each source's figures, as Markdown: precision and recall against each judge, and the judges' agreement."""
     lines = ["| deals | field | judge | precision | recall |", "|---|---|---|---|---|"]
     agreement = ["| deals | field | both judged | same | kappa |", "|---|---|---|---|---|"]
     for name in dict.fromkeys(name for name, _ in deals.values()):
@@ -171,7 +173,7 @@ def _sources(given: Sequence[str]) -> dict[str, Path]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Draw, or score what was judged."""
+    """Draw deals, or score the judgements."""
     parser = argparse.ArgumentParser(prog="python -m bench.judging", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("do", choices=("draw", "score"))
     parser.add_argument("given", nargs="+", help="sources as NAME=PATH; to score, then the files of both judges")

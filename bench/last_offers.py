@@ -29,9 +29,9 @@ _ALL, _BOTH = "all", "both"
 
 
 class Match(NamedTuple):
-    """A match: counts, values and proposals by seat (None where there was none), and (seat, text) of its messages.
+    """A match: counts, values and proposals by seat (None if there was none), and (seat, text) of its messages.
 
-    `proposers` are the seats in the order in which they proposed, `scored` the points that the product gave to each.
+    `proposers` are the seats in the order in which they proposed; `scored` are the points that the product gave each.
     """
 
     counts: Counts
@@ -42,14 +42,14 @@ class Match(NamedTuple):
     scored: tuple[int, int] = (0, 0)
 
     def points(self, shares: Sequence[Counts | None]) -> tuple[int, int] | None:
-        """What both seats get for these shares, or None without a deal."""
+        """What both seats get for these shares, or None if there is no deal."""
         first, second = shares
         if first is None or second is None or _sum(first, second) != self.counts:
             return None
         return _worth(self.values[0], first), _worth(self.values[1], second)
 
     def is_optimal(self, points: tuple[int, int]) -> bool:
-        """Whether no split of the table is better for one seat and no worse for the other."""
+        """Whether no split of the items is better for one seat and no worse for the other."""
         for share in itertools.product(*(range(count + 1) for count in self.counts)):
             rest = tuple(count - n for count, n in zip(self.counts, share, strict=True))
             other = _worth(self.values[0], share), _worth(self.values[1], rest)
@@ -65,18 +65,18 @@ class Offer(NamedTuple):
     other: Counts | None
 
     def shares(self, counts: Counts) -> tuple[Counts, Counts]:
-        """The parts of speaker and listener as they were said; they need not add up to the table."""
+        """The shares of speaker and listener as stated; they need not add up to all items."""
         own = self.own if self.own is not None else _left(counts, self.other or (0, 0, 0))
         return own, self.other if self.other is not None else _left(counts, own)
 
     def repaired(self, counts: Counts) -> tuple[Counts, Counts]:
-        """The speaker's part cut to what there is, and the rest."""
+        """The speaker's share limited to the items available, and the rest."""
         own = tuple(max(0, min(n, count)) for n, count in zip(self.shares(counts)[0], counts, strict=True))
         return own, _left(counts, own)
 
 
 def offer_in(text: str, counts: Counts) -> Offer | None:
-    """The split that a message speaks of, or None. Words that it does not know mean nothing."""
+    """The split that a message states, or None. Unknown words are ignored."""
     parts: dict[str, Counts] = {}
     owner: str | None = None
     number: int | str | None = None
@@ -103,7 +103,7 @@ def offer_in(text: str, counts: Counts) -> Offer | None:
 
 
 def last_offer(match: Match) -> tuple[int, Offer] | None:
-    """Who spoke last of a split, and of which."""
+    """The seat that stated a split last, and the split."""
     for seat, text in reversed(match.messages):
         offer = offer_in(text, match.counts)
         if offer is not None:
@@ -129,7 +129,7 @@ def matches_of(folder: Path) -> Iterator[Match]:
 
 
 def figures(matches: Sequence[Match]) -> dict[str, float]:
-    """Shares of matches, and points of a player over all of them; `agreed_*` over those with a deal (0 if none)."""
+    """Shares of matches, and points per player over all of them; `agreed_*` over those with a deal (0 if none)."""
     offers = [last_offer(match) for match in matches]
     played = [match.points(match.proposed) for match in matches]
     said = [_rescored(match, offer, repaired=False) for match, offer in zip(matches, offers, strict=True)]
@@ -151,7 +151,7 @@ def figures(matches: Sequence[Match]) -> dict[str, float]:
 
 
 def scored_otherwise(matches: Sequence[Match]) -> int:
-    """In how many matches the product gave other points than the proposals come to here."""
+    """How many matches the product scored differently from their proposals' points computed here."""
     return sum(match.scored != (match.points(match.proposed) or (0, 0)) for match in matches)
 
 
@@ -194,7 +194,7 @@ def _mean(numbers: Sequence[float]) -> float:
 
 
 def main() -> None:
-    """Print the figures of rounds, one JSON object a line."""
+    """Print the figures of rounds, one JSON object per line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folders", type=Path, nargs="+", help="what `flask export lm-selfplay` wrote")
     for folder in parser.parse_args().folders:

@@ -7,7 +7,7 @@ _written: set[str] = set()
 
 
 def came_by(number: int) -> None:
-    """Write down that the test that runs came by this line; in a process that a test started, too."""
+    """Record that the running test reached this line, even in a process that a test started."""
     test = os.environ.get("PYTEST_CURRENT_TEST", "")
     line = f"{number} {named(test)}\n"
     if test and VARIABLE in os.environ and line not in _written:
@@ -20,7 +20,7 @@ def came_by(number: int) -> None:
 
 
 def named(test: str) -> str:
-    """A test function by what pytest says of a test: tests.unit.test_this.test_that."""
+    """The name of a test function from pytest's name of a test: tests.unit.test_this.test_that."""
     path, _, name = test.partition("::")
     name = name.partition(" (")[0].partition("[")[0].replace("::", ".")
     return f"{path.removesuffix('.py').replace('/', '.')}.{name}"

@@ -36,7 +36,7 @@ MOST_MOVES = 6000  # client moves a second for which there are matches enough, u
 
 
 class Clients:
-    """The processes of players, from their start to what they have to tell."""
+    """The player processes, from their start to their results."""
 
     def __init__(self, contender: Contender, options: argparse.Namespace) -> None:
         self._processes: list[subprocess.Popen[str]] = []
@@ -71,7 +71,7 @@ class Clients:
             process.wait()
 
     def wait_until_ready(self) -> None:
-        """Wait until every player is at its first match."""
+        """Wait until every player has reached its first match."""
         answers = self._hear()
         ready = sum(answer["ready"] for answer in answers)
         if ready != self._options.clients:
@@ -82,16 +82,16 @@ class Clients:
             )
 
     def begin(self, play: float, since: float, until: float) -> None:
-        """Say when to begin, and what to measure."""
+        """Tell the players when to begin, and what to measure."""
         for process in self._processes:
             self._say(process, {"play": play, "from": since, "until": until})
 
     def cpu(self) -> float:
-        """CPU seconds of all of them so far."""
+        """The CPU seconds used by all of them so far."""
         return sum(usage(process.pid).cpu for process in self._processes)
 
     def results(self) -> list[dict[str, Any]]:
-        """What they saw, when they are done."""
+        """What they observed, once they have finished."""
         return self._hear()
 
     @staticmethod
@@ -108,7 +108,7 @@ class Clients:
 
 
 class Flooder:
-    """The process of the socket that floods, in every second part of the time that is measured."""
+    """The process of the flooding socket, active in every second part of the measured time."""
 
     PARTS = 4  # off and on in turns: a machine that slows down meanwhile slows both
 
@@ -119,7 +119,7 @@ class Flooder:
         self._times: list[tuple[float, float]] = []
 
     def begin(self, since: float, until: float) -> None:
-        """Start the process, which knows when it is to send."""
+        """Start the process, telling it when to send."""
         length = (until - since) / self.PARTS
         self._times = [(since + part * length, since + (part + 1) * length) for part in range(1, self.PARTS, 2)]
         task = {"url": self._url, "match": self._match, "ticket": self._ticket, "kind": self._kind}
@@ -135,7 +135,7 @@ class Flooder:
         self._process.stdin.flush()
 
     def result(self, results: list[dict[str, Any]]) -> dict[str, Any]:
-        """The players' acknowledgements without it and beside it, and what it has sent."""
+        """The players' acknowledgement times without and beside it, and what it sent."""
         assert self._process.stdout
         with self._process:
             sent = self._process.stdout.readline()
@@ -149,7 +149,7 @@ class Flooder:
 
 
 def measure(contender: Contender, options: argparse.Namespace, folded: Path | None = None) -> dict[str, Any]:
-    """Play, and gather what can be said about it. `folded` is where the samples of a profile go."""
+    """Play, and collect all results. `folded` is where the samples of a profile go."""
     flooder = Flooder(options.flood, contender) if options.flood else None
     with Clients(contender, options) as clients:
         clients.wait_until_ready()
@@ -192,7 +192,7 @@ def measure(contender: Contender, options: argparse.Namespace, folded: Path | No
 def what_was_seen(
     results: list[dict[str, Any]], contender: Contender, window: tuple[int, int], seconds: float
 ) -> dict[str, Any]:
-    """What the players saw, put together, and compared with the log."""
+    """The players' combined observations, compared with the log."""
 
     def all_of(name: str) -> list[Any]:
         return [each for result in results for each in result[name]]
@@ -217,7 +217,7 @@ def what_was_seen(
 
 
 def run(options: argparse.Namespace, home: Path) -> dict[str, Any]:
-    """Measure Parlor, then the baseline, in a folder that is empty."""
+    """Measure Parlor, then the baseline, in an empty folder."""
     found: dict[str, Any] = {"options": {name: value for name, value in vars(options).items() if name != "json"}}
     turns = MOVES_A_MATCH[options.game]
     folded = home / "folded" if options.profile is not None else None
@@ -256,7 +256,7 @@ def run(options: argparse.Namespace, home: Path) -> dict[str, Any]:
 
 
 def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line. Ends with one line when something in it cannot be."""
+    """The command line. Exits with one line if an option is invalid."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.live", description="Measures live play; see docs/results.md."
     )
@@ -294,7 +294,7 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> int:
-    """0: measured, and nothing was lost; 1: something was, or did not start."""
+    """0: measured, and nothing was lost; 1: something was lost or did not start."""
     options = read_options()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     home = Path(tempfile.mkdtemp(prefix="parlor-bench-"))

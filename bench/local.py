@@ -25,7 +25,7 @@ from bench.processes import ROOT, yardstick_ms
 
 
 class Side(NamedTuple):
-    """What is measured: by whom so many matches are played, and how many of them at once."""
+    """One variant to measure: what plays the matches, how many, and how many at once."""
 
     title: str
     name: str
@@ -47,7 +47,7 @@ PLAIN, BATCH = SIDES[:2]
 
 
 def measure(side: Side, checkpoint: Path, threads: int, limit: float) -> dict[str, Any]:
-    """What a side's process found, or why it found nothing under `error`."""
+    """The results of a side's process, or under `error` why there are none."""
     arguments = [side.name, str(checkpoint), str(side.matches), str(side.at_once)]
     command = [sys.executable, "-m", local_sides.__name__, *arguments]
     process = subprocess.Popen(
@@ -94,7 +94,7 @@ def _cpu(side: dict[str, Any]) -> float | None:
 
 
 def _most(found: dict[str, dict[str, Any]]) -> Sequence[str]:
-    """What was said in each match by the side that played most of them."""
+    """What was said in each match of the side that played the most."""
     return max((side["said"] for side in found.values() if "said" in side), key=len, default=[])
 
 

@@ -37,10 +37,10 @@ ANSWER_SECONDS = 600.0
 
 
 class Table:
-    """A match as it is played: what is asked before the move that is due, and what was said so far."""
+    """A match in progress: the prompt of the move that is due, and what was said so far."""
 
     def __init__(self, seed: int) -> None:
-        """The first move is drawn by the seed: otherwise all matches might be the same, and their prompts, too."""
+        """The seed determines the first move: otherwise all matches, and their prompts, might be the same."""
         self._prompt = prompts.default_prompt(TABOO.name)
         _, self._match = rules.begin(TABOO.name, {"max_turns": TURNS}, seed, (self._prompt, self._prompt))
         self.said: list[str] = []
@@ -67,7 +67,7 @@ Play = Callable[[Sequence[Table]], None]
 
 @cache
 def made_up_words() -> list[str]:
-    """Words that no prompt has and no game knows, each a token of the checkpoint."""
+    """Words that occur in no prompt and no game, each one token of the checkpoint."""
     chance = Random(1)
     words: dict[str, None] = {}
     while len(words) < MADE_UP:
@@ -76,9 +76,9 @@ def made_up_words() -> list[str]:
 
 
 def make_checkpoint(folder: Path, width: int, layers: int, heads: int) -> int:
-    """A checkpoint of Llama's architecture with random weights; returns how many.
+    """Make a checkpoint of Llama's architecture with random weights; returns their number.
 
-    What its words have in common with prompts it can read and not say.
+    It can read the words that occur in prompts, but not say them.
     """
     import torch
     from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
@@ -121,7 +121,7 @@ def make_checkpoint(folder: Path, width: int, layers: int, heads: int) -> int:
 
 @contextmanager
 def generate(folder: Path, at_once: int) -> Iterator[Play]:
-    """A plain loop: matches in step in one batch, and every prompt computed again from its first token."""
+    """A plain loop: matches in lockstep in one batch, recomputing every prompt from its first token."""
     import torch
 
     model, tokenizer, prompt = _loaded(folder)
@@ -234,7 +234,7 @@ _children: list[int] = []  # processes whose time and memory are a side's, too
 
 
 def _loaded(folder: Path) -> tuple[Any, Any, Callable[[Table], list[int]]]:
-    """The checkpoint, its tokenizer, and what makes the prompt of the move that is due."""
+    """The checkpoint, its tokenizer, and a function that makes the prompt of the move that is due."""
     from training import checkpoints
     from training.rendering import Renderer
 
@@ -244,7 +244,7 @@ def _loaded(folder: Path) -> tuple[Any, Any, Callable[[Table], list[int]]]:
 
 
 async def _play(tables: Sequence[Table], at_once: int, answer: Callable[[Table], Awaitable[str]]) -> None:
-    """So many matches at once; where one is over the next begins."""
+    """Play `at_once` matches at a time; when one is over, the next begins."""
     waiting = iter(tables)
 
     async def seat() -> None:
@@ -261,7 +261,7 @@ def _cpu() -> float:
 
 
 def main() -> None:
-    """Play, and print what it took as one JSON object; a match before that is not counted."""
+    """Play, and print the cost as one JSON object; a first warm-up match is not counted."""
     parser = argparse.ArgumentParser(prog="python -m bench.local_sides")
     parser.add_argument("side", choices=SIDES)
     parser.add_argument("folder", type=Path)

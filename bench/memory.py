@@ -39,7 +39,7 @@ NAMES = {
 
 
 def main() -> None:
-    """Measure once, and print what each process took when all together took most."""
+    """Measure once, and print what each process used when the total was highest."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3, help="iterations of the campaign [3]")
     parser.add_argument("--matches", type=int, default=256, help="of each round [256]")
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def _measured(asked: argparse.Namespace, supervisor: int, env: dict[str, str]) -> tuple[Counter[str], Counter[str]]:
-    """MiB by process: with nothing to do, and when they were most. Raises BenchError if the campaign fails."""
+    """MiB by process: when idle, and at the highest total. Raises BenchError if the campaign fails."""
     idle = max((_look(supervisor) for _ in range(IDLE_LOOKS)), key=Counter.total)
     line = ["run", "--game", "negotiation", "--base", "tiny-base", "--rounds", str(asked.rounds), "--queue"]
     line += ["--matches", str(asked.matches), "--evaluation", str(asked.evaluation), "--seed", "1"]
@@ -83,7 +83,7 @@ def _campaign(env: dict[str, str], *line: str) -> dict[str, Any]:
 
 
 def _look(supervisor: int) -> Counter[str]:
-    """MiB of PSS of the supervisor and all that it has started, by process."""
+    """MiB of PSS of the supervisor and everything it has started, by process."""
     time.sleep(PAUSE)
     parents = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):

@@ -53,7 +53,7 @@ FAILED = "MUTATION_FAILED"  # variable: the file that takes the names of those t
 
 @dataclass(frozen=True)
 class Fault:
-    """A change of one line: the operator of cosmic-ray that makes it, at which of the places where it could."""
+    """A change of one line: the cosmic-ray operator that makes it, and at which of its possible places."""
 
     path: str
     line: int
@@ -61,7 +61,7 @@ class Fault:
     occurrence: int
 
     def made_in(self, source: str) -> str:
-        """The source with the fault in it."""
+        """The source with the fault applied."""
         changed: str | None = mutate_code(source, get_operator(self.operator)(), self.occurrence)
         assert changed is not None, f"expected a place for {self.operator} in {self.path}"
         return changed
@@ -71,7 +71,7 @@ class Fault:
 
 
 def draw(root: Path) -> list[Fault]:
-    """The faults of a tree: of each package LINES lines, and of each line one. The same tree gives the same."""
+    """The faults of a tree: LINES lines of each package, and one fault of each line. Equal trees give equal faults."""
     chance, found = random.Random(SEED), []
     for package in PACKAGES:
         by_line: dict[tuple[str, int], list[Fault]] = defaultdict(list)
@@ -84,7 +84,7 @@ def draw(root: Path) -> list[Fault]:
 
 
 def faults_of(path: str, source: str) -> Iterator[Fault]:
-    """Every fault that can be made in what a module's functions do; a changed annotation would do nothing."""
+    """Every fault that can be made in a module's function bodies; a changed annotation would have no effect."""
     within, apart = _places(source)
     nodes = list(ast_nodes(get_ast(source)))
     for name in operator_names():
@@ -101,7 +101,7 @@ Span = tuple[tuple[int, int], tuple[int, int]]
 
 
 def _places(source: str) -> tuple[set[int], list[Span]]:
-    """The lines of the bodies of functions, and where annotations stand."""
+    """The lines of function bodies, and the spans of annotations."""
     lines: set[int] = set()
     annotations: list[ast.expr | None] = []
     for node in ast.walk(ast.parse(source)):
@@ -137,14 +137,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Write down a test that failed; what runs the tests reads it."""
+    """Write down a failed test, for the process that runs the tests."""
     if report.failed and FAILED in os.environ:
         with Path(os.environ[FAILED]).open("a", encoding="utf-8") as file:
             file.write(f"{line_probe.named(report.nodeid)}\n")
 
 
 class Measurement:
-    """The faults of one revision, and what became of them."""
+    """The faults of one revision, and their results."""
 
     def __init__(self, revision: str) -> None:
         done = subprocess.run(["git", "rev-parse", "--verify", f"{revision}^{{commit}}"], cwd=ROOT, capture_output=True)
@@ -170,7 +170,7 @@ class Measurement:
             shutil.copy(module, self.tree / "bench")  # an older revision has not what its tests are run with
 
     def run(self) -> list[tuple[Fault, str]]:
-        """Make each fault that has no result yet. Returns all, with the words for who noticed them."""
+        """Make each fault that has no result yet. Returns all faults, each with who noticed it, in words."""
         known = {Fault(**row["fault"]): row["noticed"] for row in self._rows()}
         drawn = draw(self.tree)
         tests = self._tests_by_fault(drawn) if any(known.get(fault, OPEN) == OPEN for fault in drawn) else {}
@@ -207,10 +207,10 @@ class Measurement:
         return [json.loads(line) for line in self._results.read_text(encoding="utf-8").splitlines()]
 
     def _noticing(self, faults: Sequence[Fault], tests: set[str] | None = None) -> set[str]:
-        """The first tests that fail with some faults and do so again by themselves: one of those named, or some of all.
+        """The first tests that fail with some faults, and fail again when run alone: a named one, or some of all.
 
-        A test that failed once may have failed by a busy machine: the others are then run without it. Of named tests
-        that could not even begin, or never ended, each counts as failed.
+        A test that failed only once may have failed because the machine was busy: the others are then run without it.
+        Named tests that could not even start, or never ended, all count as failed.
         """
         before = {fault.path: (self.tree / fault.path).read_text(encoding="utf-8") for fault in faults}
         spared = self._unfit_tests()
@@ -236,7 +236,7 @@ class Measurement:
                 (self.tree / path).write_text(source, encoding="utf-8")
 
     def _failed(self, tests: set[str] | None, spared: set[str], most: int) -> set[str] | None:
-        """The first tests that fail, of those named or of all but those spared; None if all of them pass."""
+        """The first tests that fail, among those named or among all but the spared; None if all of them pass."""
         chosen, files = self.folder / "tests", ["tests"]
         if tests is not None:
             tests = tests - spared
@@ -271,7 +271,7 @@ class Measurement:
         self._keep_covered({**self._covered(), "unfit": sorted(self._unfit_tests() | tests)})
 
     def _covered(self) -> dict[str, Any]:
-        """Tests that failed without a fault, and by which of the drawn lines each of the others comes."""
+        """The tests that failed without a fault, and the drawn lines that each other test reaches."""
         found: dict[str, Any] = json.loads(gzip.decompress(self._coverage.read_bytes()))
         return found
 
@@ -279,7 +279,7 @@ class Measurement:
         self._coverage.write_bytes(gzip.compress(json.dumps(covered).encode(), mtime=0))
 
     def _tests_by_fault(self, drawn: Sequence[Fault]) -> dict[Fault, set[str]]:
-        """The names of the tests that come by the line of each fault, by one run of all tests."""
+        """The names of the tests that reach each fault's line, from one run of all tests."""
         if not self._coverage.exists():
             print("All tests run once, to see which come by which line.", flush=True)
             came_by = self.folder / "came-by"
@@ -309,16 +309,18 @@ class Measurement:
 
 
 def in_parts(tests: set[str], of_lines: Collection[set[str]]) -> list[set[str]]:
-    """The tests of a line that its fault meets alone, in parts: quick ones first, which come by the fewest lines."""
+    """The tests that run against a line's fault alone, in parts: quick tests first, then those that reach the fewest
+    lines.
+    """
     lines = Counter(test for others in of_lines for test in others)
     in_order = iter(sorted(tests, key=lambda each: (KINDS.index(each.split(".")[1]), lines[each], each)))
     return [part for most in ALONE if (part := set(itertools.islice(in_order, most)))]
 
 
 def with_probes(source: str, lines: Mapping[int, int]) -> str:
-    """A module that says by which of some lines it comes: `lines` are their numbers in it, by what they are called.
+    """A module that reports when it reaches certain lines: `lines` maps the number reported to the line number.
 
-    The call stands before the innermost statement with the line, of those that can have another before them.
+    The call is put before the innermost statement with the line that can have another statement before it.
     """
     starts: dict[int, tuple[int, int]] = dict.fromkeys(lines.values(), (0, 0))
     texts = source.split("\n")
@@ -336,7 +338,7 @@ def with_probes(source: str, lines: Mapping[int, int]) -> str:
 
 
 def report(found: Sequence[tuple[Fault, str]], tree: Path) -> str:
-    """The shares by package, and each fault that nobody noticed, as a diff."""
+    """The shares by package, and each unnoticed fault as a diff."""
     lines = []
     for package in (*PACKAGES, ""):
         counts = Counter(noticed != BY_NONE for fault, noticed in found if fault.path.startswith(package))

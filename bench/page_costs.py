@@ -88,7 +88,7 @@ _PAGES = (
 
 
 class PageCost(NamedTuple):
-    """Seconds of CPU of this process and of the database's, and bytes of the page, as it is and compressed."""
+    """CPU seconds of this process and of the database's, and bytes of the page, uncompressed and compressed."""
 
     own: float
     database: float
@@ -97,7 +97,7 @@ class PageCost(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """All of it."""
+        """The total CPU seconds."""
         return self.own + self.database
 
 
@@ -105,7 +105,9 @@ class PageCost(NamedTuple):
 
 
 def fill(connection: Connection) -> None:
-    """The first ten thousand matches: of round 1, whose seats stay, 2, which swaps them, small ones, and of people."""
+    """Make the first ten thousand matches: of round 1 (fixed seats), round 2 (swapped seats), small rounds, and
+    people.
+    """
     first, second = connection.scalars(select(LanguageModel.id).order_by(LanguageModel.id).limit(2)).all()
     now, draw = datetime.now(UTC).replace(microsecond=0), random.Random(7)
     drawn = {"counts": [1, 2, 3], "values": [[1, 3, 1], [4, 0, 2]], "first": 0}
@@ -160,7 +162,7 @@ def fill(connection: Connection) -> None:
 
 
 def play_some(app: Flask) -> None:
-    """A round that is played, whose matches have logs."""
+    """Play a round, whose matches have logs."""
     spec = RoundSpec.read({"game": "negotiation", "models": ["scripted"], "matches": 10, "seed": 7})
     with writing() as session:
         number = lifecycle.create(
@@ -170,7 +172,7 @@ def play_some(app: Flask) -> None:
 
 
 def grow(connection: Connection, present: int, wanted: int) -> None:
-    """Copy the first matches within the database until there are so many, as if the last had just ended."""
+    """Copy the first matches within the database until there are `wanted`, as if the last had just ended."""
     for copy in range(present // BASE, wanted // BASE):
         numbers = {}
         for number, size in _SIZES.items():
@@ -227,7 +229,7 @@ def _identifier(name: str) -> str:
 
 
 def _md5(connection: Connection) -> str:
-    """The id of a copy as SQL: evenly spread, as ids of matches are."""
+    """The SQL for a copy's id: evenly spread, like real match ids."""
     if isinstance(driver := connection.connection.driver_connection, sqlite3.Connection):
         driver.create_function("bench_identifier", 1, _identifier, deterministic=True)
         return "bench_identifier({} || :copy)"
@@ -235,7 +237,7 @@ def _md5(connection: Connection) -> str:
 
 
 def _moment(connection: Connection, share: str) -> str:
-    """A moment of the hundred days as SQL, by the share of them that was over."""
+    """The SQL for a moment within the hundred days, from the share of them that had passed."""
     seconds = f"{time.time() - _DAYS * 86_400} + {_DAYS * 86_400.0} * {share}"
     if connection.dialect.name == "sqlite":
         return f"strftime('%Y-%m-%d %H:%M:%S.000000', {seconds}, 'unixepoch')"
@@ -243,8 +245,8 @@ def _moment(connection: Connection, share: str) -> str:
 
 
 def _put_in_time(connection: Connection, wanted: int) -> None:
-    """Let matches and calls have begun in the order in which they were written, as real ones have, as the first of so
-    many.
+    """Set the start times of matches and calls to the order in which they were written, as in real data, as the first
+    of `wanted`.
     """
     place = "rowid" if connection.dialect.name == "sqlite" else "row_number() OVER (ORDER BY ctid)"
     at = _moment(connection, f"place / CAST({wanted} AS float)")
@@ -257,7 +259,7 @@ def _put_in_time(connection: Connection, wanted: int) -> None:
 
 
 def _end_rounds(connection: Connection) -> None:
-    """Let rounds have been made and have ended with their last matches."""
+    """Set each round's creation and end to the end of its last match."""
     connection.execute(
         text("""UPDATE round SET created_at = last.at, ended_at = last.at
                 FROM (SELECT round_id, max(ended_at) AS at FROM match GROUP BY round_id) AS last
@@ -303,7 +305,7 @@ def _fill_to(wanted: int, present: int) -> None:
 
 
 def addresses(app: Flask) -> list[str]:
-    """The pages that are looked at: all that need no number, and those about matches."""
+    """The pages to measure: all that need no number, and those about matches."""
     plain = [
         rule.rule
         for rule in app.url_map.iter_rules()
@@ -320,7 +322,7 @@ def addresses(app: Flask) -> list[str]:
 
 
 def cost(client: FlaskClient, address: str) -> PageCost | None:
-    """What a look at a page costs, as if nobody had looked before. None for one that needs more to be shown.
+    """The cost of viewing a page as if for the first time. None for a page that needs more to be shown.
 
     Called within the context of the client's app.
     """
@@ -338,7 +340,9 @@ def cost(client: FlaskClient, address: str) -> PageCost | None:
 
 
 def best_costs(clients: Mapping[int, FlaskClient], address: str) -> dict[int, PageCost]:
-    """What a page costs at best by size, looked at in turns, as a machine's speed drifts. Empty for one not shown."""
+    """A page's lowest cost by size, measured in turns, as a machine's speed drifts. Empty for a page that is not
+    shown.
+    """
     best: dict[int, PageCost] = {}
     turns = 0
     while not best or turns < _turns(max(each.seconds for each in best.values())):
@@ -357,7 +361,7 @@ def _turns(seconds: float) -> int:
 
 
 def _database_seconds() -> float:
-    """Seconds of CPU that the processes of PostgreSQL at this database have used so far."""
+    """The CPU seconds that this database's PostgreSQL processes have used so far."""
     name = db.engine.url.database or ""
     if db.engine.dialect.name == "sqlite":
         return 0.0
@@ -377,7 +381,9 @@ def _database_seconds() -> float:
 
 @contextmanager
 def filled_apps(sizes: Sequence[int]) -> Iterator[dict[int, Flask]]:
-    """An app for each number of matches, rising, on a database of its own, which begins as a copy of the one before."""
+    """An app for each number of matches, ascending, each on its own database, which starts as a copy of the previous
+    one.
+    """
     named = os.environ.get("DATABASE_URL", "")
     apps: dict[int, Flask] = {}
     with ExitStack() as kept:
@@ -408,7 +414,9 @@ def filled_apps(sizes: Sequence[int]) -> Iterator[dict[int, Flask]]:
 
 @contextmanager
 def kept_connections() -> Iterator[None]:
-    """Let threads keep their connections to PostgreSQL meanwhile; with SQLite pages would be kept in memory, too."""
+    """Let threads keep their PostgreSQL connections in this block; with SQLite, pages would be kept in memory as
+    well.
+    """
     engines: dict[URL, Engine] = {}
 
     def engine_of(url: URL) -> Engine:
@@ -430,7 +438,7 @@ def kept_connections() -> Iterator[None]:
 
 
 def measure(apps: Mapping[int, Flask], only: str) -> dict[str, dict[int, PageCost]]:
-    """The cost of each page by the number of matches of the apps."""
+    """The cost of each page, by the apps' numbers of matches."""
     clients = {size: signed_in(app) for size, app in apps.items()}
     app = apps[min(apps)]
     with app.app_context():
@@ -440,12 +448,12 @@ def measure(apps: Mapping[int, Flask], only: str) -> dict[str, dict[int, PageCos
 
 
 def growth(costs: Mapping[int, PageCost]) -> float:
-    """How many times a page costs among the most matches what it costs among the fewest."""
+    """The cost of a page at the most matches divided by its cost at the fewest."""
     return costs[max(costs)].seconds / max(costs[min(costs)].seconds, 1e-6)
 
 
 def table(found: Mapping[str, Mapping[int, PageCost]], sizes: Sequence[int], database: str) -> str:
-    """What was found, as a table of docs/results.md."""
+    """The results, as a table of docs/results.md."""
     lines = [
         f"{database}; the fixed piece of Python takes {yardstick_ms():.0f} ms",
         "",
@@ -462,7 +470,7 @@ def table(found: Mapping[str, Mapping[int, PageCost]], sizes: Sequence[int], dat
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure and print. 0: no page grows; 1: some page does."""
+    """Measure and print. 0: no page's cost grows; 1: some page's cost does."""
     parser = argparse.ArgumentParser(prog="python -m bench.page_costs", description=__doc__.partition("\n")[0])
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of matches, multiples of 10,000")
     parser.add_argument("--only", default="", help="pages with this in their address")

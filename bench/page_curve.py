@@ -21,7 +21,7 @@ _TICKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)  # seconds
 
 
 def chart_of(found: Mapping[str, _Costs]) -> Chart:
-    """The curves of all pages by database; those that grow by more than a third are dark, and have their names."""
+    """The curves of all pages by database; pages that grow by more than a third are dark and labelled."""
     rows: list[dict[str, Any]] = []
     for database, pages in found.items():
         labels: list[tuple[float, list[str]]] = []  # those at nearly one place are one text

@@ -63,7 +63,9 @@ Shape = Callable[[int], Any]
 
 
 class Parser(NamedTuple):
-    """A parser, the bytes of the largest input that it accepts, where it runs, and inputs of about so many bytes."""
+    """A parser, the size in bytes of the largest input it accepts, where it runs, and inputs of a given approximate
+    size.
+    """
 
     name: str
     most: int
@@ -73,7 +75,9 @@ class Parser(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """Seconds of the shape that costs most, and the most that twice an input costs of all shapes, as a multiple."""
+    """The seconds of the costliest shape, and over all shapes the highest factor by which doubling an input raises its
+    cost.
+    """
 
     parser: Parser
     shape: str
@@ -82,7 +86,7 @@ class Cost(NamedTuple):
 
 
 def repeated(piece: str, before: str = "", after: str = "") -> Shape:
-    """Text of a piece, as often as it fits."""
+    """Text that repeats a piece as often as it fits."""
     return lambda size: before + piece * ((size - len(before) - len(after)) // len(piece)) + after
 
 
@@ -103,7 +107,7 @@ def numbered(form: str, before: str = "", after: str = "") -> Shape:
 
 
 def counted(most: int, largest: int, form: str, before: str = "", after: str = "") -> Shape:
-    """Text of `most` pieces in the largest input and fewer in a smaller one; `{1}` takes what room there is."""
+    """Text of `most` pieces in the largest input and fewer in a smaller one; `{1}` takes the remaining room."""
 
     def make(size: int) -> str:
         number_of = max(1, most * size // largest)
@@ -351,7 +355,7 @@ POLLS = {
 
 
 def _wide(size: int) -> str:
-    """A table of as many columns as may be, and as many rows as that leaves."""
+    """A table with as many columns as allowed, and as many rows as then fit."""
     columns = 500
     rows = min(999_000 // columns, size // 1_100)
     return ",".join(f"c{at}" for at in range(columns)) + "\n" + (",".join("1" * columns) + "\n") * rows
@@ -482,12 +486,12 @@ RULES = {
 
 
 def _entries(size: int) -> bytes:
-    """An archive with many entries, about as long as `size`."""
+    """An archive with many entries, of about `size` bytes."""
     return _packed([(f"{number}.md", b"") for number in range(max(2, size // 110))])
 
 
 def _most_entries(size: int) -> bytes:
-    """One with as many files as are accepted and many that are left out, most of which only its list names."""
+    """An archive with the most files accepted and many ignored ones, most of which only its directory names."""
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
         for number in range(MOST_FILES):
@@ -548,7 +552,7 @@ _REFUSALS = (AppError, BadPacket, BadSignature, Refused, ValueError, RecursionEr
 
 
 def seconds(parser: Parser, shape: Shape, size: int, times: int = 1) -> float:
-    """The CPU time of an input of about that size, of which nothing is known from before; of several, the mean."""
+    """The CPU time of a new input of about that size; with several, the mean."""
     given = [shape(size - next(_DIFFERENT) % 7) for _ in range(times)]
     began = time.process_time()
     for each in given:
@@ -565,11 +569,11 @@ def growth(
     enough: float = 0.0,
     long_enough: float = _LONG_ENOUGH,
 ) -> tuple[float, float]:
-    """The seconds of an input, and how many times as much twice an input costs, each the least of several tries.
+    """The seconds of an input, and the factor by which doubling it raises the cost, each the lowest of several tries.
 
-    An input is measured in turn with a quarter of it, so that noise counts half in what a doubling costs, and so often
-    at a time that each takes `long_enough` seconds to be told apart from noise. What costs next to nothing, or grows
-    no faster than `enough`, is not tried again.
+    An input is measured in turn with one a quarter its size, which halves the effect of noise on the factor, and often
+    enough at a time that each takes `long_enough` seconds to stand out from noise. Costs that are negligible, or grow
+    no faster than `enough`, are not measured again.
     """
     least = seconds(parser, shape, size // 4)
     times = 1 + min(_MOST_AT_A_TIME, int(long_enough / max(least, 1e-6)))
@@ -588,7 +592,7 @@ def growth(
 
 
 def cost(parser: Parser) -> Cost:
-    """What the worst shape costs at the largest input, and how the costs of all grow."""
+    """The cost of the worst shape at the largest input, and how the costs of all shapes grow."""
     found = {name: growth(parser, shape, parser.most) for name, shape in parser.shapes.items()}
     worst = max(found, key=lambda name: found[name][0])
     spent = min(seconds(parser, parser.shapes[worst], parser.most) for _ in range(_TRIES))

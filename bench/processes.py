@@ -21,12 +21,12 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class BenchError(Exception):
-    """What keeps a benchmark from going on, in one line."""
+    """Why a benchmark cannot continue, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a process has used up to a moment."""
+    """The resources that a process has used so far."""
 
     cpu: float  # seconds, of user and system
     main_thread: float  # the part of it that is the first thread's
@@ -42,7 +42,7 @@ def usage(pid: int) -> Usage:
 
 
 def together(pids: Sequence[int]) -> Usage:
-    """What several processes have used, in sum."""
+    """The total that several processes have used."""
     each = [usage(pid) for pid in pids]
     return Usage(*(sum(getattr(one, name) for one in each) for name in ("cpu", "main_thread", "rss", "peak")))
 
@@ -53,7 +53,7 @@ def _cpu(stat: str) -> float:
 
 
 def busy_seconds() -> float:
-    """CPU seconds that the whole machine has worked since it started."""
+    """CPU seconds that the whole machine has been busy since it started."""
     user, nice, system, _idle, _waiting, *rest = map(
         int, Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:9]
     )
@@ -61,7 +61,7 @@ def busy_seconds() -> float:
 
 
 def yardstick_ms() -> float:
-    """How long a fixed piece of Python takes on this machine just now, at best."""
+    """The shortest time that a fixed piece of Python currently takes on this machine."""
     times = []
     for _ in range(5):
         begun = time.process_time()
@@ -86,7 +86,7 @@ def free_port() -> int:
 
 
 def allow_many_sockets(wanted: int) -> None:
-    """Raise the soft limit of open files, which the processes started from here on inherit."""
+    """Raise the soft limit of open files, which processes started later inherit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < wanted:
         raise BenchError(f"expected a limit of at least {wanted} open files, got {hard}; raise it with ulimit -Hn")
@@ -94,7 +94,7 @@ def allow_many_sockets(wanted: int) -> None:
 
 
 class Server:
-    """A server in a session of its own. Ended when the block ends, and by the system when the benchmark is killed."""
+    """A server in its own session. It ends with the block, and the system ends it if the benchmark is killed."""
 
     def __init__(self, name: str, module: str, arguments: Sequence[str], env: Mapping[str, str], log: Path) -> None:
         self.name = name
@@ -112,7 +112,7 @@ class Server:
             )
 
     def wait_until(self, ready: Callable[[], bool]) -> None:
-        """Wait for the server to be ready. Raises BenchError with its last words when it is not, in time."""
+        """Wait for the server to be ready. Raises BenchError with its last output line if it is not ready in time."""
         deadline = time.monotonic() + START_SECONDS
         while not ready():
             ended = self.process.poll() is not None
@@ -122,7 +122,7 @@ class Server:
             time.sleep(0.05)
 
     def output(self) -> str:
-        """All that the server has printed."""
+        """Everything the server has printed."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def last_words(self) -> str:

@@ -22,7 +22,7 @@ _ROLES = {None: "both", 0: "first", 1: "second"}
 
 
 def main() -> None:
-    """Simulate them, and print the table."""
+    """Simulate the tournaments, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--tournaments", type=int, default=1_000, help="[1000]")
     parser.add_argument("--contexts", type=int, default=60, help="of each [60]")
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _covered(found: Ratings, true: Sequence[float]) -> list[bool]:
-    """Of each player in the order of `NAMES`, whether its interval has its true rating in it."""
+    """For each player in the order of `NAMES`, whether its interval contains its true rating."""
     ratings = {each.player: each for each in found.ratings}
     return [
         (each := ratings[name]).low is not None and each.high is not None and each.low <= value <= each.high

@@ -46,7 +46,7 @@ class Dialogue(NamedTuple):
 
     @property
     def part(self) -> str:
-        """Whether it is held out; the same from both perspectives."""
+        """Which part the dialogue belongs to (held out or not); the same from both perspectives."""
         words = "\n".join(text for _, text in self.texts)
         return HELD_OUT if int(hashlib.sha256(words.encode()).hexdigest(), 16) % 10 == 0 else TUNING
 
@@ -65,7 +65,7 @@ def dialogues(path: str) -> Iterator[Dialogue]:
 
 
 def is_read(dialogue: Dialogue, seat: int) -> bool:
-    """Whether the negotiator in the seat takes the true split for agreed."""
+    """Whether the negotiator in this seat takes the true split as agreed."""
     heard = tuple(("you" if who == seat else "partner", f"[message] {text}") for who, text in dialogue.texts)
     return follow(dialogue.state.context.counts, heard).agreed == dialogue.shares[seat]
 
@@ -78,7 +78,7 @@ def is_closed(dialogue: Dialogue, seat: int) -> bool:
 
 
 def plainly(dialogue: Dialogue) -> Counts | None:
-    """Seat 0's share by the numbers that were stated last; None where nobody stated any."""
+    """Seat 0's share by the last numbers stated; None if none were stated."""
     counts = dialogue.state.context.counts
     for seat, text in reversed(dialogue.texts):
         words = _WORD.findall(text.lower())
@@ -94,7 +94,7 @@ def plainly(dialogue: Dialogue) -> Counts | None:
 
 
 def measure(path: str) -> dict[str, dict[str, int]]:
-    """Counts of both parts: views, those that were read and closed, and those that the baseline has right."""
+    """Counts for both parts: views, those read, those closed, and those the baseline gets right."""
     found: dict[str, Counter[str]] = {TUNING: Counter(), HELD_OUT: Counter()}
     for dialogue in dialogues(path):
         part = found[dialogue.part]
@@ -105,7 +105,7 @@ def measure(path: str) -> dict[str, dict[str, int]]:
 
 
 def table(found: dict[str, dict[str, int]]) -> str:
-    """What was found, for a terminal."""
+    """The results, for a terminal."""
     lines = [f"{'part':10} {'views':>6} {'read':>8} {'closed':>8} {'baseline':>9} {'closed ÷ baseline':>18}"]
     for name, part in found.items():
         views = part.get("views", 0)

@@ -25,12 +25,12 @@ _FIGURES: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
 
 
 def sound(side: Mapping[str, Any]) -> bool:
-    """Whether everything that was acknowledged is there, once, and nothing went wrong."""
+    """Whether every acknowledged move is stored exactly once, and nothing went wrong."""
     return not (any(side[name] for name in _CHECKS) or side["errors"])
 
 
 def table(found: Mapping[str, Any]) -> str:
-    """All that was found, for a terminal."""
+    """All results, for a terminal."""
     options = found["options"]
     pace = f"one move in {options['every']:g} s each" if options["every"] else "closed loop"
     title = f"{options['game']}, {options['clients']} clients, {pace}, {options['seconds']} s"
@@ -50,7 +50,7 @@ def table(found: Mapping[str, Any]) -> str:
 
 
 def _flood(flood: Mapping[str, Any]) -> list[str]:
-    """What a socket that floods did to everybody else."""
+    """The effect of a flooding socket on everyone else."""
     sent = f"{flood['packets']} packets by {flood['connections']} connections, {flood['answers']} answers"
     return [
         "",
@@ -62,7 +62,7 @@ def _flood(flood: Mapping[str, Any]) -> list[str]:
 
 
 def _profile(found: Mapping[str, Any]) -> list[str]:
-    """Shares of the samples, and what they are in CPU microseconds of one client move."""
+    """Shares of the samples, also as CPU microseconds per client move."""
     whole = 1000 * found["parlor"]["web_cpu_ms_per_move"]
     lines = ["", "Profiled: all figures above are lower than without."]
     heading = f"{'own':>6} {'µs':>6} {'cumul.':>7} {'µs':>6}"

@@ -37,7 +37,7 @@ MODEL = "stub"
 
 
 def baseline(url: str, matches: int) -> float:
-    """Matches a second, one call at a time."""
+    """Matches per second, one call at a time."""
     began = time.perf_counter()
     for seed in range(matches):
         prompt = prompts.default_prompt("negotiation", "full")
@@ -53,7 +53,7 @@ def baseline(url: str, matches: int) -> float:
 
 
 def parlor(url: str, in_flight: int, matches: int, profile: bool) -> dict[str, Any]:
-    """Matches a second of a round, and what of it is in the database."""
+    """Matches per second of a round, and how much of it is in the database."""
     with fresh_parlor() as settings:
         return _round(settings, url, in_flight, matches, profile)
 
@@ -74,7 +74,7 @@ def _round(settings: Any, url: str, in_flight: int, matches: int, profile: bool)
 
 
 def _stored() -> dict[str, int]:
-    """What the database holds: whole matches, their moves, and the calls behind them."""
+    """The contents of the database: whole matches, their moves, and the calls behind them."""
     moves = select(func.count()).select_from(EventRow).where(EventRow.kind.in_(("message", "proposal")))
     deals = select(func.count()).select_from(MatchRow).where(MatchRow.reason == "deal")
     calls = select(func.count()).select_from(GenerationRow)
@@ -85,7 +85,7 @@ def _stored() -> dict[str, int]:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Both ways, at each number of calls in flight."""
+    """Both variants, at each number of calls in flight."""
     before = yardstick_ms()
     found: dict[str, Any] = {"latency": options.latency, "in_flight": {}}
     with running(options.latency) as url:
@@ -101,7 +101,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def table(found: dict[str, Any]) -> str:
-    """All that was found, for a terminal."""
+    """All results, for a terminal."""
     lines = [
         f"A round of negotiations of {CALLS_A_MATCH} calls, {1000 * found['latency']:g} ms a call",
         f"one call at a time: {found['baseline_per_second']:.3f} matches/s",

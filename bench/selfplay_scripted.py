@@ -49,7 +49,7 @@ _PLAYER = ScriptedPlayer()
 
 
 def in_memory(game: str, seed: int) -> list[LogEvent]:
-    """The engine as self-play uses it: the match goes along with its log."""
+    """The engine as self-play uses it: the match is kept alongside its log."""
     started, match = engine.begin(game, {}, seed)
     log: list[LogEvent] = [started]
     while (seat := match.to_move) is not None:
@@ -60,7 +60,7 @@ def in_memory(game: str, seed: int) -> list[LogEvent]:
 
 
 def plainly(game: str, seed: int) -> list[LogEvent]:
-    """The baseline: the log is kept as JSON, and every move is made on a replay of all of it."""
+    """The baseline: the log is kept as JSON, and every move is made on a replay of the whole log."""
     stored: list[JSON] = [to_json(engine.start(game, {}, seed))]
     while (seat := (match := engine.replay(map(from_json, stored))).to_move) is not None:
         rng = turn_rng(seed, seat, match.ply, len(match.refused))
@@ -77,7 +77,9 @@ FIRST, BASELINE = "in memory", "plain loop"
 
 
 def measure(game: str, matches: int) -> dict[str, Any]:
-    """Matches a second of CPU time for every way, by the median turn and the best, and whether all logged the same."""
+    """Matches per second of CPU time in each way, by the median and the best turn, and whether all logs are the
+    same.
+    """
     for seed in range(WARM_UP):
         in_memory(game, seed)
     freeze_garbage_collector()  # as whoever plays rounds does
@@ -106,7 +108,7 @@ def measure(game: str, matches: int) -> dict[str, Any]:
 
 
 def committed(game: str, matches: int) -> dict[str, Any]:
-    """A round, as a worker plays it: matches a second of CPU time, whether all is there, and MiB of memory (RSS)."""
+    """A round as a worker plays it: matches per second of CPU time, whether all is stored, and MiB of memory (RSS)."""
     with fresh_parlor() as settings:
         return _round(settings, game, matches)
 
@@ -141,7 +143,7 @@ def _round(settings: Settings, game: str, matches: int) -> dict[str, Any]:
 
 
 def table(found: Mapping[str, Any]) -> str:
-    """All that was found, for a terminal."""
+    """All results, for a terminal."""
     title = f"{found['game']}, {found['compared']} scripted matches of {found['moves_a_match']:.1f} moves, one core"
     lines = [title, "=" * len(title), ""]
     for name, way in found["ways"].items():
@@ -161,7 +163,7 @@ def table(found: Mapping[str, Any]) -> str:
 
 
 def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line. Ends with one line when something in it cannot be."""
+    """The command line. Exits with one line if an option is invalid."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.selfplay_scripted", description="Measures scripted self-play; see docs/results.md."
     )
@@ -176,7 +178,7 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> int:
-    """0: measured; 1: the ways did not log the same, or something was not committed."""
+    """0: measured; 1: the ways' logs differ, or something was not committed."""
     options = read_options()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     found: dict[str, Any] = {"game": options.game, "matches": options.matches, "curve": options.curve}

@@ -44,9 +44,9 @@ PRIORS = [
 
 def measured(agents: str, observer: str, size: int, iterations: int, *, url: str = "", in_flight: int = 1,
             profile: bool = False) -> dict[str, Any]:  # fmt: skip
-    """Run a society in a fresh folder: seconds, calls, and whether all of it is in the database.
+    """Run a society in a new folder: seconds, calls, and whether all of it is in the database.
 
-    `url` is where the model MODEL is, with so many calls in flight; empty: it is not registered.
+    `url` is where the model MODEL is served, with `in_flight` calls at once; if empty, it is not registered.
     """
     with fresh_parlor() as settings:
         if url:
@@ -87,7 +87,7 @@ def _run(settings: Any, number: int, profile: bool) -> dict[str, Any]:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Both ways."""
+    """Both variants."""
     before = yardstick_ms()
     found: dict[str, Any] = {"size": options.size, "iterations": options.iterations, "latency": options.latency}
     found["scripted"] = measured(
@@ -103,7 +103,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def table(found: dict[str, Any]) -> str:
-    """All that was found, for a terminal."""
+    """All results, for a terminal."""
     scripted, asked, (before, after) = found["scripted"], found["api"], found["yardstick_ms"]
     whole = {True: "yes", False: "NO"}
     lines = [

@@ -31,7 +31,7 @@ _LENGTH = b"content-length:"
 def negotiator(body: bytes) -> str:
     """A move of a negotiation of CALLS_A_MATCH moves that ends in a deal: three messages a side, then a proposal.
 
-    Whoever began takes everything. That is known from the chat alone: their opening comes after their first turn.
+    Whoever began takes everything. The chat alone shows who: their opening comes after their first turn.
     """
     own = body.count(_OWN)
     opening = body.find(_OPENING.encode())
@@ -47,7 +47,7 @@ def negotiator(body: bytes) -> str:
 
 
 def rater(body: bytes) -> str:
-    """An answer of a society, whatever is asked: a rating and a reason, which the chat alone decides."""
+    """A society's answer to any question: a rating and a reason, determined by the chat alone."""
     drawn = zlib.crc32(body)
     return (
         f"Rating: {1 + drawn % 7}\nReason: one should think of the others as well, as I have said {drawn % 97} times."
@@ -93,7 +93,7 @@ def _response(text: str, length: int) -> bytes:
 
 
 async def serve(answer: Answer, latency: float, port: int = 0) -> None:
-    """Serve for ever, at 127.0.0.1; the address is printed."""
+    """Serve forever at 127.0.0.1; the address is printed."""
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: _Connection(answer, latency), "127.0.0.1", port, backlog=2048)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
@@ -102,7 +102,7 @@ async def serve(answer: Answer, latency: float, port: int = 0) -> None:
 
 @contextmanager
 def running(latency: float, answer: str = "negotiator") -> Iterator[str]:
-    """The server in a process of its own, which answers as one of ANSWERS; the base URL for a client."""
+    """The server in its own process, answering as one of ANSWERS; yields the base URL for a client."""
     command = [executable, "-m", "bench.stub", "--latency", str(latency), "--answer", answer]
     with Popen(command, stdout=PIPE, encoding="utf-8") as process:
         try:

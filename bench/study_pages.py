@@ -54,7 +54,7 @@ _TIMING = {"first_input": 900, "typing": 4000, "sent": 8000, "hidden": 2000, "ty
 
 
 class FilledWave(NamedTuple):
-    """A wave to look at: its study, itself, and somebody who completed it."""
+    """A wave to measure: its study, the wave itself, and a person who completed it."""
 
     study_id: int
     wave_id: int
@@ -65,10 +65,10 @@ class FilledWave(NamedTuple):
 
 
 def fill(session: Session, folder: Path, people: int) -> FilledWave:
-    """Load the example of two models, and have so many people in a wave of it, of whom half are in batches.
+    """Load the two-model example, and put `people` people into a wave of it, half of them in batches.
 
-    Of ten people eight completed it, one is in a match, one withdrew after a match that a model broke off; each has
-    five matches. Raises whatever the product raises.
+    Of ten people, eight completed it, one is in a match, and one withdrew after a match that a model broke off; each
+    has five matches. Raises whatever the product raises.
     """
     name = f"with-{people}-people"
     version = load_example(session, folder / name, **{"study: two-models": f"study: {name}"})
@@ -96,7 +96,7 @@ def fill(session: Session, folder: Path, people: int) -> FilledWave:
 
 
 def _size(session: Session, wave: Wave) -> tuple[int, int]:
-    """How many matches a wave has, and how many events these have."""
+    """The number of matches of a wave, and of their events."""
     own = (
         select(SeatRow.match_id)
         .join(Enrolment, Enrolment.id == SeatRow.enrolment_id)
@@ -108,7 +108,7 @@ def _size(session: Session, wave: Wave) -> tuple[int, int]:
 
 
 def _played(session: Session, version: StudyVersion, wave: Wave, code: str, arm: int, matches: int) -> StudyProgress:
-    """Who practised, and played so many matches that count."""
+    """A person who practised and played `matches` matches that count."""
     arms = len(session.scalars(select(Arm.id).where(Arm.study_version_id == version.id)).all())
     progress = enrol(session, wave, f"{code}{version.id}", version, arm=arm % arms)
     play(session, progress, None)
@@ -154,7 +154,7 @@ def _withdrawn(session: Session, version: StudyVersion, wave: Wave) -> StudyProg
 
 
 def pages(filled: FilledWave, arm_id: int, older: int) -> dict[str, str]:
-    """The address of each page, by what it is."""
+    """The address of each page, by its description."""
     study, wave = f"/admin/studies/{filled.study_id}", f"/admin/studies/waves/{filled.wave_id}"
     return {
         "list of studies": "/admin/studies",
@@ -174,14 +174,14 @@ def pages(filled: FilledWave, arm_id: int, older: int) -> dict[str, str]:
 
 
 class PageTime(NamedTuple):
-    """Seconds by the clock, and of this process's own work, to which a busy machine adds little."""
+    """Wall-clock seconds, and seconds of this process's own work, which a busy machine hardly affects."""
 
     clock: float
     own: float
 
 
 def page_time(client: FlaskClient, address: str) -> PageTime:
-    """The shortest time of a page, as a busy machine only adds to it. Raises ValueError for one that does not come."""
+    """A page's shortest time, as a busy machine only adds to it. Raises ValueError for a page that fails."""
     times: list[PageTime] = []
     for _ in range(LOOKS + 1):
         begun, worked = time.perf_counter(), time.process_time()
@@ -194,7 +194,7 @@ def page_time(client: FlaskClient, address: str) -> PageTime:
 
 
 class ExportFigures(NamedTuple):
-    """How long an export took, what Python held for it at most, the size of the file and its hash."""
+    """How long an export took, Python's peak memory for it, and the size and hash of the file."""
 
     seconds: float
     own_seconds: float
@@ -204,7 +204,7 @@ class ExportFigures(NamedTuple):
 
 
 def export(folder: Path, reference: str) -> ExportFigures:
-    """Export once for the time, and once more for the memory, as to count it takes time; both have to be alike."""
+    """Export once for the time, and again for the memory, as measuring it takes time; both files must be identical."""
     path = folder / "data.zip"
 
     def write() -> bytes:
@@ -227,7 +227,7 @@ def export(folder: Path, reference: str) -> ExportFigures:
 
 
 def whole_table_mib() -> float:
-    """What Python holds at most while the logs of all matches are read at once."""
+    """Python's peak memory, in MiB, while the logs of all matches are read at once."""
     tracemalloc.start()
     with reading() as session:
         session.execute(select(EventRow.match_id, EventRow.body, EventRow.timing, EventRow.at)).fetchall()
@@ -300,7 +300,7 @@ def running_app() -> Iterator[tuple[Flask, Path]]:
 
 
 def table(found: Mapping[str, Any]) -> str:
-    """What was found, as tables of docs/results.md."""
+    """The results, as tables of docs/results.md."""
     size = f"{found['people']:,} people, {found['matches']:,} matches, {found['events']:,} events, {found['database']}"
     lines = [f"{size}; the fixed piece of Python takes {found['yardstick_ms']:.0f} ms", ""]
     lines += [f"| page | ms | own work, ms | ms with {BASELINE} people | ratio |", "| --- | --- | --- | --- | --- |"]
@@ -321,7 +321,7 @@ def table(found: Mapping[str, Any]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure and print. 0: everything is fast enough; 1: a page is not."""
+    """Measure and print. 0: every page is fast enough; 1: some page is not."""
     parser = argparse.ArgumentParser(prog="python -m bench.study_pages", description=__doc__.partition("\n")[0])
     parser.add_argument("--people", type=int, default=2000, help="in the larger of the two studies [2000]")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -29,7 +29,7 @@ Say = Callable[[random.Random, Sequence[Mapping[str, Any]]], str]
 
 
 def small_talk(rng: random.Random, _may: Sequence[Mapping[str, Any]] = ()) -> str:
-    """A line of taboo: words about nothing, one of nine thousand times a number."""
+    """A line of taboo: meaningless words, one of nine thousand combinations times a number."""
     parts = [rng.choice(each) for each in (_OPENINGS, _SUBJECTS, _VERBS, _OBJECTS)]
     return f"{' '.join(parts)} {rng.randrange(2, 1000)} times. {rng.choice(_ENDINGS)}"
 
@@ -49,6 +49,6 @@ MOVES_A_MATCH: Mapping[str, int] = {"taboo": TURNS, "negotiation": 8}  # at leas
 
 
 def first_config(game: str, rng: random.Random) -> Mapping[str, Any]:
-    """The config of a client's first match: shorter by chance, so that clients do not all change matches at once."""
+    """The config of a client's first match: randomly shorter, so that clients do not all change matches at once."""
     limit = {"max_turns": rng.randint(1, TURNS)} if game == "taboo" else {"limit": 2 * rng.randint(1, 10)}
     return {**CONFIG[game], **limit}

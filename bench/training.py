@@ -58,7 +58,7 @@ FOLDERS: dict[str, Any] = {"data": Path(), "base": Path(), "output": Path()}
 
 
 class Side(NamedTuple):
-    """One way of making a step: what it is called, and the step, which returns the loss."""
+    """One way of making a step: its name, and the step, which returns the loss."""
 
     name: str
     step: Callable[[], float]
@@ -66,7 +66,7 @@ class Side(NamedTuple):
 
 @dataclass
 class Figures:
-    """What a side needed at best: seconds of the clock and of all cores, the most memory (MiB); and its loss."""
+    """A side's best figures: wall-clock and CPU seconds (all cores), peak memory (MiB); and its loss."""
 
     wall: float = math.inf
     cpu: float = math.inf
@@ -87,7 +87,7 @@ def matches(count: int, rng: random.Random) -> list[SpanItem]:
 
 
 def moves_of(items: Sequence[SpanItem], rng: random.Random) -> list[SpanItem]:
-    """The same moves in the published form: a sequence of each, in a random order."""
+    """The same moves in the published form: one sequence for each, in random order."""
     found = [
         SpanItem((MarkedTokens(marked.ids[: span.end], [span]),), (REWARDED,), item.reference[at : at + 1])
         for item in items
@@ -117,7 +117,7 @@ def _tokens(count: int, rng: random.Random) -> list[int]:
 
 
 class Bench:
-    """A model and its reference, as they are for the plain recipes and as ours compute them."""
+    """A model and its reference, for the plain recipes and for ours."""
 
     def __init__(self, size: str, device: str) -> None:
         width, inner, layers, heads, groups = SIZES[size]
@@ -165,7 +165,7 @@ class Bench:
         self, items: Sequence[SpanItem], method: str, config: Any, *, at_once: int, positions: bool = True,
         packed: bool = True, half: bool = False, onednn: bool = False,
     ) -> float:  # fmt: skip
-        """An optimizer step as our trainer makes it, in micro-batches of so many items."""
+        """One optimizer step as our trainer makes it, in micro-batches of `at_once` items."""
         model = self.model_by_onednn if onednn else self.model
         model.zero_grad()
         collate, loss = SpanCollator(0, packed), find_span_loss(method)
@@ -197,7 +197,7 @@ class Bench:
         return -losses.view(shape[0], -1).sum(dim=1) / wanted.ne(IGNORED).sum(dim=1)
 
     def plain_offline_po(self, items: Sequence[SpanItem], config: OfflinePoConfig) -> float:
-        """An optimizer step of the published recipe; the reference is asked unless the items have its values."""
+        """One optimizer step of the published recipe; the reference is computed unless the items have its values."""
         self.plain.zero_grad()
         whole = 0.0
         for begin in range(0, len(items), PLAIN_BATCH):
@@ -218,7 +218,7 @@ class Bench:
         return whole
 
     def plain_stable_alignment(self, items: Sequence[SpanItem], config: StableAlignmentConfig) -> float:
-        """An optimizer step of the published recipe: a query with its responses at a time."""
+        """One optimizer step of the published recipe: one query with its responses at a time."""
         self.plain.zero_grad()
         whole = 0.0
         for item in items:
@@ -232,7 +232,7 @@ class Bench:
 
 
 def sides_of_offline_po(bench: Bench, count: int) -> list[Side]:
-    """From the plain recipe to all tricks, each side with those of the sides before it."""
+    """From the plain recipe to all optimizations; each side includes those of the sides before it."""
     rng, config = random.Random(1), OfflinePoConfig(**FOLDERS)
     bare = matches(count, rng)
     known = bench.reference_of(bare)
@@ -263,7 +263,7 @@ def sides_of_offline_po(bench: Bench, count: int) -> list[Side]:
 
 
 def sides_of_stable_alignment(bench: Bench, count: int) -> list[Side]:
-    """From the plain recipe to all tricks, each side with those of the sides before it."""
+    """From the plain recipe to all optimizations; each side includes those of the sides before it."""
     items, config = comparisons(count, random.Random(1)), StableAlignmentConfig(**FOLDERS)
     # Queries that begin differently have nothing to share.
     apart = [
@@ -291,7 +291,9 @@ def _with_first_token(marked: MarkedTokens, token: int) -> MarkedTokens:
 
 
 def measured(bench: Bench, sides: Sequence[Side], repeats: int) -> list[Figures]:
-    """The sides take turns so many times. Each begins without gradients, which count to its memory."""
+    """The figures of the sides, which take `repeats` turns. Each starts without gradients, which count towards its
+    memory.
+    """
     device = bench.device
     found = [Figures() for _ in sides]
     for _ in range(repeats):
@@ -309,7 +311,7 @@ def measured(bench: Bench, sides: Sequence[Side], repeats: int) -> list[Figures]
 
 
 def _memory_before(device: torch.device) -> float:
-    """MiB in use, once nothing is left of what ran before; from here on the peak counts."""
+    """MiB in use once everything that ran before is freed; the peak is measured from here on."""
     gc.collect()
     if device.type == "cuda":
         torch.cuda.empty_cache()
@@ -330,7 +332,7 @@ def _status(name: str) -> float:
 
 
 def peak_of(asked: float | None) -> float | None:
-    """TFLOPS that the GPU has at most: as asked for, or as its maker states; None where neither is known."""
+    """The GPU's peak TFLOPS: as given, or as its maker states; None if neither is known."""
     if asked is not None:
         return asked
     name = torch.cuda.get_device_name()
@@ -351,7 +353,7 @@ def table(title: str, sides: Sequence[Side], found: Sequence[Figures]) -> str:
 
 
 def throughput(bench: Bench, figures: Figures, tokens: int, asked: float | None) -> str:
-    """Tokens of matches a second, and the share of the GPU's peak, at 6 operations a weight and token."""
+    """Tokens of matches per second, and the share of the GPU's peak, at 6 operations per weight and token."""
     speed = tokens / figures.wall
     reached = 6 * bench.model.num_parameters() * speed / 1e12
     peak = peak_of(asked)

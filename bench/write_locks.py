@@ -52,7 +52,7 @@ JOBS: dict[str, tuple[str, ...]] = {
 
 @dataclass
 class Waits:
-    """What people did: seconds until it was answered, and how often it was refused, by what it was."""
+    """People's actions: seconds until each was answered, and how many were refused, by kind."""
 
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     refused: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -65,7 +65,7 @@ class Waits:
 
 
 class Busy(threading.Thread):
-    """Runs a command again and again until it is stopped."""
+    """Runs a command repeatedly until stopped."""
 
     def __init__(self, parlor: Stack, name: str) -> None:
         super().__init__(name=name, daemon=True)
@@ -95,7 +95,7 @@ class Busy(threading.Thread):
             self.runs += 1
 
     def writes(self, notes: Path) -> bool:
-        """Whether it has begun to work: it has written more than what every start does, or was over."""
+        """Whether it has begun to work: it has written more than every start does, or has finished once."""
         path = notes / f"{self._process.pid if self._process else 0}.jsonl"
         return self.runs > 0 or (path.exists() and len(path.read_bytes().splitlines()) > 4)
 
@@ -109,7 +109,7 @@ class Busy(threading.Thread):
 
 
 class Experimenter:
-    """Somebody who is signed in and renames a model."""
+    """A signed-in person who renames a model."""
 
     def __init__(self, url: str, link: str) -> None:
         self._url = url
@@ -119,7 +119,7 @@ class Experimenter:
         self._token = self._token_of("/admin/models/1")
 
     def rename(self, label: str) -> bool:
-        """Whether the form was taken."""
+        """Whether the form was accepted."""
         return self._post("/admin/models/1", {"action": "edit", "label": label, "csrf_token": self._token}) == 200
 
     def _token_of(self, path: str) -> str:
@@ -176,7 +176,7 @@ def main() -> int:
 
 
 def measure(parlor: Stack, notes: Path, forms: int) -> tuple[Waits, list[Busy]]:
-    """Have people write beside the four jobs until so many forms were sent."""
+    """Let people write beside the four jobs until `forms` forms have been sent."""
     flask(parlor, *_ROUND, "--matches", "1000", "--seed", "1")
     flask(parlor, "dataset", "build", "--round", "1", "--filter", "all", "--style", "compact")
     link = re.search(r"(/enter/\S+)", parlor.output())
@@ -201,7 +201,7 @@ _taking = threading.Lock()
 
 
 def person(parlor: Stack, experimenter: Experimenter, left: Iterator[int], waits: Waits, seed: int) -> None:
-    """Sends forms as long as some are left, and between them begins a match and makes a move in it."""
+    """Send forms while any are left; in between, begin a match and make a move in it."""
     rng = random.Random(seed)
     while True:
         with _taking:
@@ -261,7 +261,7 @@ def places(locks: Sequence[dict[str, float | str]]) -> list[dict[str, float | st
 
 
 def spread(values: Sequence[float], scale: float) -> dict[str, float]:
-    """In milliseconds: median, 95th percentile and the longest."""
+    """Median, 95th percentile and maximum, in milliseconds."""
     ordered = sorted(values)
     return {
         "p50": round(scale * percentile(ordered, 0.5), 1),

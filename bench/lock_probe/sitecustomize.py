@@ -21,7 +21,7 @@ _PLUMBING = ("app/core/extensions.py", "app/core/write_priority.py")
 
 
 def _place() -> str:
-    """The nearest function of Parlor's that is not plumbing."""
+    """The nearest Parlor function on the stack that is not plumbing."""
     frame = sys._getframe(2)
     while frame is not None:
         path = frame.f_code.co_filename
