@@ -1,4 +1,4 @@
-"""Requests to one Parlor, repeated where that is safe; what goes wrong is one of the client's errors."""
+"""Requests to one Parlor, repeated where that is safe; failures are raised as the client's errors."""
 
 import secrets
 import time
@@ -20,17 +20,17 @@ _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 
 
 class ServerDescription(NamedTuple):
-    """What a server says of itself: its version, and what the number of a job is called in lists, by kind."""
+    """A server's description: its version, and the list column that holds a job's number, by kind."""
 
     version: str
     job_columns: Mapping[str, str]
 
 
 class Connection:
-    """A Parlor at an address, asked with a token.
+    """A Parlor at an address, accessed with a token.
 
-    patience: seconds for which a request is repeated while the server is busy or away. Raises NotReachable for what is
-    no address, and Refused without a token.
+    patience: seconds for which a request is repeated while the server is busy or away. Raises NotReachable for an
+    invalid address, and Refused without a token.
     """
 
     def __init__(self, url: str, token: str, patience: float) -> None:
@@ -50,11 +50,11 @@ class Connection:
         self._description: ServerDescription | None = None
 
     def close(self) -> None:
-        """Close what is open to the server."""
+        """Close the connections to the server."""
         self._client.close()
 
     def description(self) -> ServerDescription:
-        """What the server says of itself, asked once, before anything else. Raises NotReachable, ServerTooOld."""
+        """The server's description, requested once, before anything else. Raises NotReachable, ServerTooOld."""
         if self._description is None:
             response = self._send("GET", _DESCRIPTION, patience=0.0)
             self._description = _checked_description(self.url, response)
@@ -67,7 +67,7 @@ class Connection:
         return self._json(self._send("GET", API + path, params=given))
 
     def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Have something done once, however often it is sent. Raises Refused, NotReachable."""
+        """Perform an action once, however often the request is sent. Raises Refused, NotReachable."""
         self.description()
         headers = {"Idempotency-Key": secrets.token_urlsafe(18)}
         return self._json(self._send("POST", API + path, json=dict(body or {}), headers=headers))
@@ -76,7 +76,7 @@ class Connection:
     def stream(
         self, path: str, params: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
     ) -> Iterator[httpx.Response]:
-        """An answer that is read as it comes, asked for once. Raises ConnectionLost, Refused, NotReachable."""
+        """A response that is read as it arrives, requested once. Raises ConnectionLost, Refused, NotReachable."""
         self.description()
         given = {name: value for name, value in (params or {}).items() if value is not None}
         try:
@@ -92,7 +92,7 @@ class Connection:
             raise ConnectionLost(f"{self.url}: {_of_transport(error)}") from None
 
     def _send(self, method: str, path: str, *, patience: float | None = None, **request: Any) -> httpx.Response:
-        """Send a request until it is answered. Raises NotReachable or Refused when it is out of patience."""
+        """Send a request until it is answered. Raises NotReachable or Refused when patience runs out."""
         deadline = time.monotonic() + (self.patience if patience is None else patience)
         pause = _FIRST_PAUSE
         while True:
@@ -119,7 +119,7 @@ class Connection:
             raise NotReachable(self._why(response)) from None
 
     def _error(self, response: httpx.Response) -> Refused | NotReachable:
-        """What an answer that refuses says."""
+        """The error for a response that refuses a request."""
         try:
             error = response.json()["error"]
             if isinstance(error, dict):
@@ -133,7 +133,7 @@ class Connection:
 
 
 class ConnectionLost(Exception):
-    """An answer that was read as it came has broken off, or could not begin now; never leaves the client.
+    """A streamed response broke off, or could not begin yet; never leaves the client.
 
     retry_after: seconds.
     """
@@ -144,7 +144,10 @@ class ConnectionLost(Exception):
 
 
 def wait_to_ask_again(error: ConnectionLost, deadline: float, what: str) -> None:
-    """Wait until what broke off may be asked for again. Raises NotReachable, saying `what`, if that is too late."""
+    """Wait until a broken-off response may be requested again.
+
+    Raises NotReachable, saying `what`, if that is too late.
+    """
     pause = max(1.0, error.retry_after)
     if time.monotonic() + pause > deadline:
         raise NotReachable(f"{error}; {what}") from None
@@ -152,7 +155,7 @@ def wait_to_ask_again(error: ConnectionLost, deadline: float, what: str) -> None
 
 
 def lines_of(response: httpx.Response) -> Iterator[str]:
-    """The lines of an answer, each with its newline: httpx would split them at other characters, too."""
+    """The lines of a response, each with its newline: httpx would also split them at other characters."""
     rest = b""
     for piece in response.iter_bytes():
         *whole, rest = (rest + piece).split(b"\n")
@@ -197,20 +200,20 @@ def _job_columns(paths: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _as_numbers(version: str) -> tuple[int, ...]:
-    """A version as it is compared: of 0.3.0rc1 what stands before letters."""
+    """A version in comparable form: for 0.3.0rc1, the digits before the letters."""
     parts = (part[: len(part) - len(part.lstrip("0123456789"))] for part in version.split("."))
     return tuple(int(part or 0) for part in parts)
 
 
 def _of_transport(error: Exception) -> str:
-    """What a failed connection was."""
+    """A description of a failed connection."""
     if isinstance(error, httpx.TimeoutException):
         return "no answer in time"
     return one_line(error) or type(error).__name__
 
 
 def _of_answer(response: httpx.Response) -> str:
-    """What an answer is that is none of Parlor's."""
+    """A description of a response that is not one of Parlor's."""
     if response.is_redirect:
         return f"{response.status_code}, a redirect to {one_line(response.headers.get('Location', 'nowhere'))}"
     kind = response.headers.get("Content-Type", "").partition(";")[0] or "no type"
@@ -223,6 +226,6 @@ def _of_answer(response: httpx.Response) -> str:
 
 
 def _retry_after(response: httpx.Response) -> float:
-    """For how many seconds an answer asks to wait; 0 if it does not say."""
+    """The seconds that a response asks to wait; 0 if it does not say."""
     given = response.headers.get("Retry-After", "")
     return float(given) if given.isdigit() else 0.0

@@ -1,4 +1,4 @@
-"""Files that a Parlor sends, written so that each is there whole or as it was."""
+"""Files that a Parlor sends, written so that each is either complete or left as it was."""
 
 import secrets
 import time
@@ -10,7 +10,7 @@ from parlor_client.connection import Connection, ConnectionLost, wait_to_ask_aga
 
 
 def downloaded(connection: Connection, address: str, params: Mapping[str, Any], path: Path) -> Path:
-    """Write an answer into a file, from its beginning again when it breaks off; returns the path.
+    """Write a response to a file, restarting from the beginning if it breaks off; returns the path.
 
     Raises Refused, NotReachable, OSError.
     """

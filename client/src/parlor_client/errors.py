@@ -1,4 +1,4 @@
-"""What can go wrong, each in one line: what was expected, what came, what to do."""
+"""The client's errors, each in one line: what was expected, what was found, what to do."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,18 +9,18 @@ class ParlorError(Exception):
 
 
 class NotReachable(ParlorError):
-    """No Parlor answers at the address, or not any more."""
+    """No Parlor answers at the address, or it no longer does."""
 
 
 class ServerTooOld(ParlorError):
-    """The server is of an earlier version than the client needs."""
+    """The server's version is older than the client requires."""
 
 
 class Refused(ParlorError):
     """Parlor refused a request; nothing was changed.
 
-    status: of HTTP. code: for programs, such as `invalid`, `not_signed_in`, `not_allowed`, `not_found`, `conflict`.
-    field, expected, got, remedy: of what is at fault, None where that is not known.
+    status: the HTTP status. code: for programs, such as `invalid`, `not_signed_in`, `not_allowed`, `not_found`,
+    `conflict`. field, expected, got, remedy: details of what is wrong, None where unknown.
     """
 
     def __init__(self, status: int, error: Mapping[str, Any]) -> None:
@@ -39,8 +39,8 @@ class Refused(ParlorError):
 class JobFailed(ParlorError):
     """A job that was waited for failed, or was cancelled or interrupted.
 
-    kind, number: the job. status: `failed`, `cancelled` or `interrupted`. error: what the job says of it; None where it
-    says nothing.
+    kind, number: the job. status: `failed`, `cancelled` or `interrupted`. error: the job's own error message; None if
+    it has none.
     """
 
     def __init__(self, kind: str, number: int, status: str, error: str | None) -> None:

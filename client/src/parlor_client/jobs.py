@@ -19,11 +19,11 @@ _LONGEST_RETRY = 30.0
 
 
 class Job:
-    """A job of a Parlor, as it was when it was last looked at.
+    """A job of a Parlor, in the state that was last fetched.
 
     kind: its plural, such as `rounds`. status: waiting, running, done, failed, cancelling, cancelled; interrupted when
-    it ran in a terminal that is gone. figures: all that is known of it, by name. created_with: the other jobs of one
-    creation, a cross-play's other rounds.
+    it ran in a terminal that is gone. figures: everything known about it, by name. created_with: the other jobs created
+    with it, such as a cross-play's other rounds.
     """
 
     def __init__(self, connection: Connection, kind: str, number: int, figures: Mapping[str, Any]) -> None:
@@ -38,7 +38,7 @@ class Job:
 
     @property
     def status(self) -> str:
-        """What state it was in."""
+        """The last fetched status."""
         return str(self.figures["status"])
 
     @property
@@ -53,16 +53,16 @@ class Job:
         return self.status in _OVER
 
     def refresh(self) -> "Job":
-        """Look at it anew; returns itself. Raises Refused, NotReachable."""
+        """Fetch its current state; returns itself. Raises Refused, NotReachable."""
         self.figures = self._connection.get(self._path)
         return self
 
     def wait(self, *, progress: bool | None = None) -> "Job":
-        """Follow it until it is done; returns itself. Of a cross-play, until all rounds are done.
+        """Follow it until it is done; returns itself. For a cross-play, until all rounds are done.
 
-        A lost connection is taken up again for as long as the lab has patience. progress: whether to show a bar; None:
-        in a terminal and in a notebook. Raises JobFailed when it fails, or is cancelled or interrupted; Refused,
-        NotReachable. When the program ends meanwhile, the job goes on.
+        A lost connection is restored for as long as the lab has patience. progress: whether to show a bar; None: in a
+        terminal and in a notebook. Raises JobFailed when it fails, or is cancelled or interrupted; Refused,
+        NotReachable. If the program ends meanwhile, the job continues.
         """
         for job in (self, *self.created_with):
             job._follow(progress)
@@ -72,11 +72,11 @@ class Job:
         return self
 
     def cancel(self) -> "Job":
-        """Stop it; what it has made stays. Returns itself. Raises Refused, also when it is done; NotReachable."""
+        """Stop it; its results so far are kept. Returns itself. Raises Refused, also when it is done; NotReachable."""
         return self._changed("cancel", {})
 
     def resume(self, *, budget: JobBudget | None = None) -> "Job":
-        """Let it go on after it failed or was cancelled or interrupted, with a higher budget if need be.
+        """Resume it after it failed or was cancelled or interrupted, with a higher budget if necessary.
 
         Returns itself. Raises Refused, NotReachable.
         """
@@ -104,21 +104,21 @@ class Job:
 
 
 class Jobs:
-    """The jobs of a kind: `lab.rounds[3]` is one of them, `lab.rounds.list()` are all, the latest first."""
+    """The jobs of a kind: `lab.rounds[3]` is one of them, `lab.rounds.list()` lists all, the latest first."""
 
     def __init__(self, connection: Connection, kind: str) -> None:
         self._connection = connection
         self.kind = kind
 
     def __getitem__(self, number: int) -> Job:
-        """The job with a number. Raises Refused with the code `not_found` if there is none."""
+        """The job with this number. Raises Refused with the code `not_found` if there is none."""
         return Job(self._connection, self.kind, number, self._connection.get(f"/{self.kind}/{number:d}"))
 
     def __iter__(self) -> Iterator[Job]:
         return self.list()
 
     def list(self, *, sort: str | None = None) -> Iterator[Job]:
-        """All jobs, read page by page. sort: a column of the list, with - before it downwards."""
+        """All jobs, read page by page. sort: a column of the list, prefixed with - for descending order."""
         column = self._connection.description().job_columns[self.kind]
         for row in pages(self._connection, f"/{self.kind}", {"sort": sort}):
             yield Job(self._connection, self.kind, row[column], row)
@@ -133,7 +133,7 @@ class Jobs:
 
 
 class OtherJobs(Jobs):
-    """Jobs of a kind that the client has no types of."""
+    """Jobs of a kind that the client has no types for."""
 
     def run(self, **spec: Any) -> Job:
         """Create a job from its spec. Raises Refused, NotReachable."""
@@ -141,7 +141,7 @@ class OtherJobs(Jobs):
 
 
 def text_file(path: Path) -> dict[str, str]:
-    """A file as the API takes it: its text, and what errors call it."""
+    """A file in the API's form: its text, and its name for error messages."""
     return {"text": path.read_text(encoding="utf-8"), "name": path.name}
 
 

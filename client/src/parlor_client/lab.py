@@ -1,4 +1,4 @@
-"""A Parlor as programs have it: jobs, matches, exports, models, datasets, studies."""
+"""A Parlor for use by programs: jobs, matches, exports, models, datasets, studies."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -22,11 +22,11 @@ Listed = TypeVar("Listed", bound=Mapping[str, Any])
 
 
 class Lab(JobKinds):
-    """A Parlor at an address, with a token that says what may be done there.
+    """A Parlor at an address, with a token that determines what is allowed there.
 
-    url, token: without them PARLOR_URL and PARLOR_TOKEN are taken. patience: seconds for which a request is repeated
-    while Parlor is busy or away. Raises NotReachable for what is no address, Refused without a token. The first request
-    asks for the server's version: raises ServerTooOld.
+    url, token: by default PARLOR_URL and PARLOR_TOKEN. patience: seconds for which a request is repeated while Parlor
+    is busy or away. Raises NotReachable for an invalid address, Refused without a token. The first request asks for the
+    server's version: raises ServerTooOld.
     """
 
     def __init__(self, url: str | None = None, token: str | None = None, *, patience: float = _PATIENCE) -> None:
@@ -56,9 +56,9 @@ class Lab(JobKinds):
         return self._connection.description().version
 
     def jobs(self, kind: str) -> OtherJobs:
-        """The jobs of a kind that this Parlor has, by its plural, also of one that the client does not know.
+        """The jobs of a kind that this Parlor has, by its plural, including kinds that the client does not know.
 
-        Raises KeyError for another.
+        Raises KeyError for any other.
         """
         known = self._connection.description().job_columns
         if kind not in known:
@@ -66,7 +66,7 @@ class Lab(JobKinds):
         return OtherJobs(self._connection, kind)
 
     def matches(self, **chosen: Unpack[MatchFilter]) -> "Matches":
-        """The matches that a filter chooses, in the order in which they came in."""
+        """The matches that a filter selects, in order of arrival."""
         return Matches(self._connection, chosen)
 
     def match(self, match_id: str) -> dict[str, Any]:
@@ -86,14 +86,14 @@ class Lab(JobKinds):
         """Write what was played as CSV, byte for byte what `flask export` writes; returns the path.
 
         guard: keep spreadsheets from running text and rounding seeds. bom: begin with a byte order mark, for Excel. The
-        file appears when it is whole, and takes the place of one that was there. Raises Refused, NotReachable, OSError.
+        file appears only once complete, and replaces any existing one. Raises Refused, NotReachable, OSError.
         """
         flags = {"guard": "1" if guard else None, "bom": "1" if bom else None}
         return downloaded(self._connection, f"/exports/{name}.csv", {**flags, **chosen}, Path(path))
 
 
 class Matches(Table[Match]):
-    """The matches that a filter chooses, in the order in which they came in; and what happened in them."""
+    """The matches that a filter selects, in order of arrival, and what happened in them."""
 
     def __init__(self, connection: Connection, chosen: MatchFilter) -> None:
         self._connection, self._chosen = connection, chosen
@@ -116,14 +116,16 @@ class Matches(Table[Match]):
 
 
 class Registry(Table[Listed], Generic[Listed]):
-    """Models, datasets or studies: `lab.models["mine"]` and `lab.models[3]` are one of them with all that is known."""
+    """Models, datasets or studies: `lab.models["mine"]` and `lab.models[3]` each give one with everything known about
+    it.
+    """
 
     def __init__(self, connection: Connection, name: str, id_column: str) -> None:
         self._connection, self._name, self._id_column = connection, name, id_column
         super().__init__(self.list)
 
     def __getitem__(self, which: int | str) -> dict[str, Any]:
-        """One by its number or its name, of several of that name the latest.
+        """One by number or name; if several have the name, the latest.
 
         Raises Refused with the code `not_found` if there is none.
         """
@@ -132,7 +134,7 @@ class Registry(Table[Listed], Generic[Listed]):
         return found
 
     def list(self, *, name: str | None = None, sort: str | None = None) -> Iterator[Listed]:
-        """All of them, or those of a name. sort: a column of the list, with - before it downwards."""
+        """All of them, or those with a given name. sort: a column of the list, prefixed with - for descending order."""
         return pages(self._connection, f"/{self._name}", {"name": name, "sort": sort})
 
     def _number_of(self, name: str) -> int:
@@ -144,17 +146,17 @@ class Registry(Table[Listed], Generic[Listed]):
 
 
 class Studies(Registry[StudyRow]):
-    """Studies, the people of their waves, and what these did."""
+    """Studies, the people of their waves, and what those people did."""
 
     def people(self, wave: int) -> Table[PersonRow]:
         """The people of a wave, by its number; their ids need a token with the scope `people`."""
         return Table(partial(pages, self._connection, f"/waves/{wave:d}/people", {}))
 
     def ids(self, wave: int) -> Table[dict[str, Any]]:
-        """How the recruiter names the people of a wave and their visits: `external_id` and `submission_id`, such as the
+        """The recruiter's ids of a wave's people and visits: `external_id` and `submission_id`, such as the
         PROLIFIC_PID and the SESSION_ID of a link, by `participant`.
 
-        It takes a token with the scope `people`, and the log of the wave keeps who took them.
+        Requires a token with the scope `people`; the wave's log records who fetched them.
         """
         return Table(lambda: iter(self._connection.post(f"/waves/{wave:d}/ids")["items"]))
 
@@ -170,9 +172,9 @@ class Studies(Registry[StudyRow]):
     ) -> Path:
         """Write what people did, byte for byte what `flask study export-data` writes; returns the path.
 
-        It takes a token with the scope `people`. wave: only the wave of this name. public: without what people wrote in
-        their own words. guard, bom: as in `lab.export`. The file appears when it is whole, and takes the place of one
-        that was there. Raises Refused, NotReachable, OSError.
+        Requires a token with the scope `people`. wave: only the wave of this name. public: without what people wrote in
+        their own words. guard, bom: as in `lab.export`. The file appears only once complete, and replaces any existing
+        one. Raises Refused, NotReachable, OSError.
         """
         number = which if isinstance(which, int) else self._number_of(which)
         flags = {"public": public, "guard": guard, "bom": bom}

@@ -1,4 +1,4 @@
-"""How far a job is, shown in a terminal and in a notebook: by tqdm where that is installed, else in a line of text."""
+"""A job's progress, shown in a terminal and in a notebook: by tqdm if installed, else in a line of text."""
 
 import sys
 import warnings
@@ -9,7 +9,7 @@ _WIDTH = 30  # characters of a bar
 
 
 class ProgressBar:
-    """A bar for one job. shown: whether to show it; None: where somebody watches, in a terminal or a notebook."""
+    """A bar for one job. shown: whether to show it; None: only in a terminal or a notebook."""
 
     def __init__(self, title: str, shown: bool | None) -> None:
         self._title = title
@@ -19,7 +19,7 @@ class ProgressBar:
         self._written = ""
 
     def show(self, status: str, done: int, of: int | None) -> None:
-        """Show that so many of so many steps are done; `of` is None as long as nobody knows."""
+        """Show how many steps are done; `of` is None while their total is unknown."""
         if not self._shown:
             return
         if self._tqdm is not None:

@@ -1,4 +1,4 @@
-"""Recipes: files of steps, run with inputs of one's own."""
+"""Recipes: files of steps, run with inputs of your own."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,9 +26,9 @@ class Recipes(Jobs):
     ) -> Job:
         """Run a recipe. Raises Refused, NotReachable, and OSError for a file that cannot be read.
 
-        recipe: a file, by its path, which is sent with those beside it that its steps name, or the text of one, which
-        has more than a line. name: of the run, which its models are called by. inputs, more_inputs: what differs from
-        the file's; `inputs` is for names such as `name`.
+        recipe: the path of a file, which is sent with the files beside it that its steps name; or the text of one,
+        which has more than one line. name: the run's name, used to name its models. inputs, more_inputs: inputs that
+        differ from the file's; `inputs` is for names such as `name`.
         """
         if isinstance(recipe, str) and "\n" in recipe:
             folder, file = None, {"text": recipe, "name": "recipe.yml"}
@@ -50,5 +50,5 @@ class Recipes(Jobs):
 
 
 def _is_beside(name: str) -> bool:
-    """Whether a file is in the folder of the recipe, or in a folder there."""
+    """Whether a file is in the recipe's folder or in a folder below it."""
     return not Path(name).is_absolute() and ".." not in Path(name).parts

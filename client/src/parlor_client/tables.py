@@ -1,4 +1,4 @@
-"""Lists of rows that are read as they are gone through: by cursor, or from an export."""
+"""Lists of rows that are read during iteration: by cursor, or from an export."""
 
 import csv
 import json
@@ -16,7 +16,7 @@ Row = TypeVar("Row", covariant=True)
 
 
 class Table(Generic[Row]):
-    """Rows of what a Parlor has. Each time that it is gone through it is read anew, page by page."""
+    """Rows from a Parlor. Each iteration reads them again, page by page."""
 
     def __init__(self, read: Callable[[], Iterator[Row]]) -> None:
         self._read = read
@@ -25,9 +25,9 @@ class Table(Generic[Row]):
         return self._read()
 
     def frame(self) -> Any:
-        """All rows as a pandas DataFrame, in which numbers are numbers and moments are text.
+        """All rows as a pandas DataFrame, in which numbers are numbers and times are text.
 
-        Raises ParlorError where pandas is not installed; `list(...)` gives the rows as dictionaries there.
+        Raises ParlorError where pandas is not installed; `list(...)` then gives the rows as dictionaries.
         """
         try:
             pandas = import_module("pandas")
@@ -49,9 +49,9 @@ def pages(connection: Connection, path: str, params: Mapping[str, Any]) -> Itera
 
 
 def exported(connection: Connection, name: str, params: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The rows of an export, its values read as its codebook says; an empty cell is None.
+    """The rows of an export, with values parsed by its codebook; an empty cell is None.
 
-    Raises Refused, and NotReachable also when the connection breaks off within it.
+    Raises Refused, and NotReachable also when the connection breaks off partway.
     """
     types = {row["column"]: row["type"] for row in _csv_rows(connection, "codebook", {}) if row["table"] == name}
     for row in _csv_rows(connection, name, params):
@@ -59,7 +59,7 @@ def exported(connection: Connection, name: str, params: Mapping[str, Any]) -> It
 
 
 def _csv_rows(connection: Connection, name: str, params: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """The rows of an export, asked for again as long as none of them was there. Raises Refused, NotReachable."""
+    """The rows of an export, requested again as long as none has arrived. Raises Refused, NotReachable."""
     csv.field_size_limit(_LONGEST_CELL)
     deadline, begun = time.monotonic() + connection.patience, False
     while True:
