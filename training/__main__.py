@@ -1,7 +1,7 @@
-"""`python -m training METHOD --config FILE`: trains a model. docs/training.md says what a config holds.
+"""`python -m training METHOD --config FILE`: trains a model. docs/training.md describes the config.
 
-`python -m training check FOLDER` loads a checkpoint and says in one JSON object what it is; `merge FOLDER --output
-FOLDER` writes adapters and their base as one checkpoint.
+`python -m training check FOLDER` loads a checkpoint and describes it in one JSON object; `merge FOLDER --output FOLDER`
+writes adapters and their base as one checkpoint.
 
 Exit codes: 0 done, 1 a training that failed, 2 a config, data or a folder that cannot be used, 130 interrupted.
 """
@@ -62,7 +62,7 @@ def main(
     arguments: list[str] | None = None,
     train: Callable[[Method, Path, Progress, StopRequest], None] = train_here,
 ) -> int:
-    """Runs a method and returns the exit code; what went wrong is one line on stderr and a `failed` event."""
+    """Runs a method and returns the exit code; an error is reported as one line on stderr and a `failed` event."""
     # What torch and transformers make while they are loaded stays; to look for garbage in it, then and once more at the
     # end, takes a third of the time.
     gc.set_threshold(50_000, 20, 20)
@@ -95,7 +95,7 @@ def main(
 
 
 def _answer(ask: Callable[[], dict[str, Any]]) -> int:
-    """Print what there is to say of a checkpoint, as JSON, or in a line why there is nothing."""
+    """Print the facts about a checkpoint as JSON, or in one line why there are none."""
     prepare_libraries()
     try:
         print(json.dumps(ask()))
@@ -107,7 +107,7 @@ def _answer(ask: Callable[[], dict[str, Any]]) -> int:
 
 
 def prepare_libraries() -> None:
-    """Set what the libraries read when they are loaded."""
+    """Set what the libraries read on import."""
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     if "WORLD_SIZE" not in os.environ:  # one process trains on one GPU, however many there are
@@ -134,25 +134,25 @@ def _run_training(train: Callable[[Progress, StopRequest], None], progress: Prog
 
 
 def _tell_if_possible(progress: Progress, event: str, **facts: str) -> None:
-    """The last event; where it is the disk of the events that is full, stderr has said it already."""
+    """Report the last event; if the disk of the events is full, stderr has already said so."""
     with contextlib.suppress(OSError):
         progress.tell(event, **facts)
 
 
 def _is_reported_by_main(error: BaseException) -> bool:
-    """Whether the main process of several, which this is not, reports the failure."""
+    """Whether the failure is reported by the main process of several, which this is not."""
     return process_number() > 0 and isinstance(error, (*RAISED_BY_ALL, ProcessLost))
 
 
 def _leave_to_the_main_thread(failure: threading.ExceptHookArgs) -> None:
-    """TensorBoard writes in a thread, and raises what went wrong there again in ours."""
+    """TensorBoard writes in a thread, and raises its errors again in the main thread."""
     if failure.exc_value is None or not is_disk_full(failure.exc_value):
         threading.__excepthook__(failure)
 
 
 @contextlib.contextmanager
 def event_stream(path: Path | None) -> Iterator[TextIO]:
-    """The file that events are added to; stdout without one. Raises TrainingRefused where it cannot be written."""
+    """The file to which events are appended; stdout without one. Raises TrainingRefused if it cannot be written."""
     if path is None:
         yield sys.stdout
         return

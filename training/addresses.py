@@ -1,6 +1,6 @@
-"""Addresses that give a machine its own credentials, and the like: none is called, by Parlor or by a training.
+"""Addresses that give a machine its own credentials, and similar ones: neither Parlor nor a training calls them.
 
-They are looked for in each address that is connected to, so that a name that leads elsewhere by then is of no use.
+Each address is checked when it is connected to, so that a name that by then resolves elsewhere does not get through.
 Source: OWASP, “Server-Side Request Forgery Prevention Cheat Sheet”.
 """
 
@@ -32,11 +32,11 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class ForbiddenAddress(OSError):
-    """A connection was about to be made to where no model is."""
+    """An attempt to connect to an address at which no model can be."""
 
 
 def check_address(address: str) -> None:
-    """Raises ForbiddenAddress for a resolved address where no model is."""
+    """Raises ForbiddenAddress for a resolved address at which no model can be."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -49,7 +49,7 @@ def check_address(address: str) -> None:
 
 
 def is_forbidden(address: Address | None) -> bool:
-    """Whether no model is at an address; None, which is a name, is none of these."""
+    """Whether no model can be at an address; None, which stands for a name, is not forbidden."""
     if address is None:
         return False
     inner: Address | None = None
@@ -60,7 +60,7 @@ def is_forbidden(address: Address | None) -> bool:
 
 
 def checked_addresses(host: str, port: int) -> list[str]:
-    """The addresses of a host, each allowed. Raises ForbiddenAddress, and OSError for a name that leads nowhere."""
+    """The addresses of a host, each allowed. Raises ForbiddenAddress, and OSError for a name that does not resolve."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:

@@ -1,4 +1,4 @@
-"""Callbacks of a training: progress is reported, evaluations are saved, a request to stop is met."""
+"""Callbacks of a training: they report progress, save evaluations, and handle a request to stop."""
 
 import resource
 import time
@@ -23,7 +23,7 @@ def peak_memory(device: torch.device) -> int:
 
 
 class ProgressCallback(TrainerCallback):
-    """Tells `progress` of steps, evaluations and checkpoints, and ends the training when `stop` was asked for."""
+    """Reports steps, evaluations and checkpoints to `progress`, and ends the training when `stop` was requested."""
 
     def __init__(self, progress: Progress, stop: StopRequest) -> None:
         self._progress = progress
@@ -33,12 +33,12 @@ class ProgressCallback(TrainerCallback):
         self._tokens = 0
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """From now on there is a step to end before stopping."""
+        """From now on, a request to stop waits for the end of a step."""
         self._since = time.perf_counter()
         self._stop.gentle = True
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """A request to stop is met here, with a checkpoint to go on from."""
+        """Handle a request to stop, with a checkpoint to resume from."""
         if self.agree(args):
             control.should_save = True
 
@@ -61,12 +61,12 @@ class ProgressCallback(TrainerCallback):
             self._progress.tell("eval", **facts, loss=logs["eval_loss"])
 
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """What was evaluated is saved, so that the best can be gone back to. The time it took counts as no step's."""
+        """Save what was evaluated, so that the best can be restored. The time it took counts for no step."""
         control.should_save = True
         self._since = time.perf_counter()
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """A checkpoint is whole. What it holds does not say that somebody wanted to stop."""
+        """Report a complete checkpoint. Its content does not record that a stop was requested."""
         if self.agree(args):
             control.should_training_stop = True
         if state.is_world_process_zero:
@@ -81,9 +81,9 @@ class ProgressCallback(TrainerCallback):
         return any_process(self._stop.asked, args.device)
 
     def _speed(self) -> float:
-        """Tokens trained on by all processes, prompts included, in a second since this was last asked.
+        """Tokens trained on per second by all processes, prompts included, since the last call.
 
-        They share out the rows evenly, so that one's tokens are enough to look at.
+        The processes share the rows evenly, so that counting the tokens of one is enough.
         """
         now, tokens = time.perf_counter(), self.trainer.tokens_seen * processes() if self.trainer else 0
         speed = (tokens - self._tokens) / max(now - self._since, 1e-9)

@@ -1,4 +1,4 @@
-"""Looks at a checkpoint folder by loading it, as play and training do, and says what it is."""
+"""Checks a checkpoint folder by loading it, as play and training do, and describes it."""
 
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,9 @@ from training.rendering import Renderer, marks_of
 
 
 def facts(folder: Path, merged: Path | None = None) -> dict[str, Any]:
-    """What there is to know of a checkpoint before it is used; adapters are also written to `merged`, with their base.
+    """The facts about a checkpoint before it is used; adapters are also written to `merged`, with their base.
 
-    Raises Refused where it cannot be used, Failed when the disk is full.
+    Raises Refused if it cannot be used, Failed when the disk is full.
     """
     disable_progress_bar()
     sha256 = check(folder, with_base=False)
@@ -36,7 +36,9 @@ def facts(folder: Path, merged: Path | None = None) -> dict[str, Any]:
 
 
 def _tokenizer_facts(model: Any, tokenizer: Any) -> dict[str, Any]:
-    """What whoever asks the model through a server has to know of its tokenizer, which renders the prompts there."""
+    """The facts about a model's tokenizer that clients of its server need, because the tokenizer renders the prompts
+    there.
+    """
     renderer = Renderer(tokenizer, length_of(model))
     marks = marks_of(tokenizer)
     own = tuple(token for token in marks.tokens if FAMILIES.broken(f"a {token} a") == f"a {token} a")

@@ -1,7 +1,7 @@
-"""Checkpoint folders: safetensors, a tokenizer, and `parlor.json`, which says where the model came from.
+"""Checkpoint folders: safetensors, a tokenizer, and `parlor.json`, which records where the model came from.
 
-A folder may hold adapters (LoRA) in place of a model. Its `parlor.json` then says in `adapter_of` where the checkpoint
-lies that they were trained over, from the folder on, and which hash that has.
+A folder may hold adapters (LoRA) in place of a model. Then `adapter_of` in its `parlor.json` gives the checkpoint that
+they were trained over: its path relative to the folder, and its hash.
 """
 
 import contextlib
@@ -27,10 +27,10 @@ _OPTIONS: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True
 
 
 def check(folder: Path, expected: str | None = None, *, with_base: bool = True) -> str:
-    """The hash of a checkpoint that may be loaded; that of adapters `with_base` if their base may be, too.
+    """The hash of a checkpoint that may be loaded; for adapters `with_base`, only if their base may be loaded, too.
 
     Raises Refused for a folder without config, safetensors or tokenizer, one that wants to run code of its own, one
-    that is not what its `parlor.json`, or the `expected` hash, says, and for adapters whose base is not there.
+    that does not match its `parlor.json`, or the `expected` hash, and for adapters whose base is missing.
     """
     if is_adapter(folder):
         base = base_of(folder)
@@ -55,8 +55,8 @@ def is_adapter(folder: Path) -> bool:
 
 
 def base_of(folder: Path) -> tuple[Path, str]:
-    """The checkpoint that the adapters in a folder were trained over, and its hash. Raises Refused where none is named
-    or there.
+    """The checkpoint that the adapters in a folder were trained over, and its hash. Raises Refused if none is named or
+    it is missing.
     """
     try:
         found = read_provenance(folder)[ADAPTER_OF]
@@ -75,7 +75,7 @@ def base_of(folder: Path) -> tuple[Path, str]:
 
 
 def check_unchanged(folder: Path, expected: str | None = None) -> str:
-    """The hash of a folder that is what its `parlor.json`, or the `expected` hash, says. Raises Refused."""
+    """The hash of a folder that matches its `parlor.json`, or the `expected` hash. Raises Refused."""
     found = checkpoint_hash(folder)
     wanted = expected or read_provenance(folder).get("checkpoint_sha256", found)
     if found != wanted:
@@ -114,7 +114,7 @@ def load(folder: Path, expected: str | None = None, dtype: torch.dtype = torch.f
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """The tokenizer of a checkpoint folder. Raises Refused where there is none that can be loaded."""
+    """The tokenizer of a checkpoint folder. Raises Refused if none can be loaded."""
     try:
         return AutoTokenizer.from_pretrained(folder, **_OPTIONS)
     except Exception as error:  # likewise
@@ -122,17 +122,17 @@ def load_tokenizer(folder: Path) -> Any:
 
 
 def unloadable(folder: Path, error: Exception) -> TrainingRefused:
-    """What is said of a folder that a library could not load."""
+    """The error for a folder that a library could not load."""
     return TrainingRefused(f"{folder}: expected a causal language model that can be loaded, got {one_line(error)}")
 
 
 def length_of(model: Any) -> int:
-    """How many tokens a model can take, as its config says; very many where it does not."""
+    """The maximum number of tokens of a model according to its config; very many if it does not say."""
     return int(getattr(model.config, "max_position_embeddings", None) or 2**20)
 
 
 def read_provenance(folder: Path) -> dict[str, Any]:
-    """What `parlor.json` says; nothing for a checkpoint that was not made here. Raises Refused if it is broken."""
+    """The content of `parlor.json`; empty for a checkpoint that was not made here. Raises Refused if it is broken."""
     try:
         return dict(json.loads((folder / PROVENANCE).read_text(encoding="utf-8")))
     except FileNotFoundError:
@@ -149,7 +149,7 @@ def renderer_of(provenance: Mapping[str, Any]) -> int:
 
 
 def write_provenance(folder: Path, facts: Mapping[str, Any]) -> str:
-    """Writes `parlor.json` beside a whole checkpoint and returns the checkpoint's hash, which it holds."""
+    """Writes `parlor.json` beside a complete checkpoint and returns the checkpoint's hash, which it contains."""
     found = checkpoint_hash(folder)
     text = json.dumps({**facts, "checkpoint_sha256": found, "versions": versions()}, indent=2, ensure_ascii=False)
     (folder / PROVENANCE).write_text(text + "\n", encoding="utf-8")
@@ -157,19 +157,19 @@ def write_provenance(folder: Path, facts: Mapping[str, Any]) -> str:
 
 
 def versions() -> dict[str, str]:
-    """What the model was made with."""
+    """The versions of what the model was made with."""
     names = ("torch", "transformers", "tokenizers", "safetensors", "accelerate", "peft")
     return {"python": python_version()} | {name: version(name) for name in names}
 
 
 def unfinished(folder: Path) -> Path:
-    """What a folder is called until all is in it."""
+    """The name of a folder until it is complete."""
     return folder.with_name(f".{folder.name}.part")
 
 
 @contextlib.contextmanager
 def written(folder: Path) -> Iterator[Path]:
-    """An empty folder that gets the name `folder` when all is in it, and is gone when something went wrong.
+    """An empty folder that is renamed to `folder` when it is complete, and removed if something goes wrong.
 
     Raises Failed when the disk is full.
     """

@@ -1,6 +1,6 @@
-"""Rows of comparisons: a query, responses to it, and the rating of each: `{"query", "responses", "scores"}`.
+"""Rows of comparisons: a query, responses to it, and their ratings: `{"query", "responses", "scores"}`.
 
-What was said before the query may be beside it: `"history": [{"role", "content"}, …]`.
+The messages before the query may be included: `"history": [{"role", "content"}, …]`.
 """
 
 import random
@@ -31,7 +31,7 @@ class Comparison:
     history: tuple[Mapping[str, Any], ...] = ()
 
     def chosen(self, most: int, rng: random.Random) -> list[tuple[str, float]]:
-        """The first of the best responses, then at most so many that are drawn from those rated lower."""
+        """The first of the best responses, then at most `most` drawn from those rated lower."""
         pairs = list(zip(self.responses, self.scores, strict=True))
         best = max(pairs, key=lambda pair: pair[1])
         lower = [pair for pair in pairs if pair[1] < best[1]]
@@ -47,7 +47,7 @@ class Comparison:
 def read_comparisons(path: Path, scale: float) -> list[Comparison]:
     """The comparisons of a JSONL or JSON file with ratings from 0 to `scale`.
 
-    Raises Refused, naming the row, and where no row has a response that is better than another.
+    Raises Refused, naming the row, and if no row has a response that is better than another.
     """
     found = [_comparison(place, raw, scale) for place, raw in read_objects(path)]
     if all(len(set(each.scores)) == 1 for each in found):

@@ -1,10 +1,10 @@
 """Rows of a dataset file → batches of tokens.
 
-A file holds one JSON object a line, or one JSON array of them: `{"messages": [{"role", "content"}, …], "group": …}`.
-`group` names the seat of the match that a row was cut from, as `match:seat`. Where a model of the tokenizer with the
-hash `tokenizer` made the assistant's moves, each of them has the `ids` that it sampled, and perhaps their `log_probs`
-after the prompt with the hash `prompt_sha256`. A move may have `reasoning`, which is learnt with it. A published row of
-one move, `{"query", "target"}`, is read as a conversation of two messages.
+A file holds one JSON object per line, or one JSON array of them: `{"messages": [{"role", "content"}, …], "group": …}`.
+`group` names the seat of the match that a row was cut from, as `match:seat`. If a model with the tokenizer of the hash
+`tokenizer` made the assistant's moves, each of them has the `ids` that it sampled, and possibly their `log_probs` after
+the prompt with the hash `prompt_sha256`. A move may have `reasoning`, which is learnt with it. A published row of one
+move, `{"query", "target"}`, is read as a conversation of two messages.
 """
 
 import random
@@ -42,12 +42,12 @@ G = TypeVar("G", bound=Grouped)
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One row of a file: its place there, the match's seat that it is of, its messages, and in which tokenizer's
+    """One row of a file: its place there, the match's seat that it belongs to, its messages, and the tokenizer in whose
     tokens they were said.
 
-    `type` is "sft" for a supervised row among rows with rewards, for which it is "sample" or none; `game`
-    is the name of the game, `policy` the hash of the checkpoint that played, `dtype` the numbers in which it
-    computed, and `engine` the server that did, none for a worker.
+    `type` is "sft" for a supervised row among rows with rewards, for which it is "sample" or none; `game` is the name
+    of the game, `policy` the hash of the checkpoint that played, `dtype` the number format in which it computed, and
+    `engine` the server that ran it, none for a worker.
     """
 
     place: str
@@ -62,17 +62,17 @@ class Conversation:
 
     @property
     def names_group(self) -> bool:
-        """Whether its group is named by the row, and not by its place."""
+        """Whether the row names its group, instead of getting it from its place."""
         return self.group != _line_of(self.place)
 
     @property
     def is_learnt(self) -> bool:
-        """Whether a move has another weight than 0."""
+        """Whether any move has a weight other than 0."""
         return any(each["role"] == "assistant" and each.get("weight", 1) for each in self.messages)
 
 
 class Rows(Protocol):
-    """What a trainer trains on: items by number, which come in batches, and what there is to know of them."""
+    """The training data of a trainer: items by number, which come in batches, and facts about them."""
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class Rows(Protocol):
 
     @property
     def lengths(self) -> Sequence[int]:
-        """The tokens of each item, when it is padded."""
+        """The number of tokens of each item, when it is padded."""
 
     @property
     def sequences(self) -> tuple[MarkedTokens, ...]:
@@ -101,9 +101,9 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TokenRows:
-    """What is trained on: token sequences and the group of each, and what was done with rows that were too long.
+    """The training data: token sequences and the group of each, and what was done with rows that were too long.
 
-    `rows` has the number of the conversation that each sequence is of.
+    `rows` has the number of the conversation that each sequence belongs to.
     """
 
     sequences: tuple[MarkedTokens, ...]
@@ -119,7 +119,7 @@ class TokenRows:
 
     @property
     def lengths(self) -> Sequence[int]:
-        """The tokens of each sequence."""
+        """The number of tokens of each sequence."""
         return [len(each.ids) for each in self.sequences]
 
     @property
@@ -129,9 +129,9 @@ class TokenRows:
 
 
 def read_conversations(path: Path) -> list[Conversation]:
-    """The conversations of a JSONL or JSON file, but for those whose moves all have weight 0.
+    """The conversations of a JSONL or JSON file, except those whose moves all have weight 0.
 
-    Raises Refused, naming the row, and where no conversation is left.
+    Raises Refused, naming the row, and if no conversation is left.
     """
     found = [each for place, raw in read_objects(path) if (each := _conversation(place, raw)).is_learnt]
     if not found:
@@ -140,7 +140,7 @@ def read_conversations(path: Path) -> list[Conversation]:
 
 
 def read_objects(path: Path) -> list[tuple[str, Any]]:
-    """What a JSONL or JSON file holds, each with its place. Raises Refused, also where it holds nothing."""
+    """The objects in a JSONL or JSON file, each with its place. Raises Refused, also if there are none."""
     try:
         text = path.read_text(encoding="utf-8-sig")  # some programs begin UTF-8 with a mark
     except OSError as error:
@@ -261,9 +261,10 @@ def render_rows(conversations: Sequence[Conversation], renderer: Renderer) -> To
 
 
 def split(conversations: Sequence[G], share: float, seed: int) -> tuple[list[G], list[G]]:
-    """Rows to train on and rows to evaluate on. Both seats of a match are on one side: they hold the same words.
+    """Rows to train on and rows to evaluate on. Both seats of a match are on the same side: they contain the same
+    words.
 
-    Raises Refused where a side would be empty.
+    Raises Refused if a side would be empty.
     """
     if share == 0:
         return list(conversations), []
@@ -292,7 +293,7 @@ def read_sides(config: Config, read: Callable[[Path], list[G]]) -> tuple[list[G]
 
 
 def without_matches_of(rows: Sequence[Conversation], aside: Sequence[Grouped]) -> list[Conversation]:
-    """The rows but for those that name a group of a match that is kept aside: they hold the same words."""
+    """The rows without those that name a group of a match that is set aside: they contain the same words."""
     matches = {_match_of(each.group) for each in aside}
     return [each for each in rows if not (each.names_group and _match_of(each.group) in matches)]
 
@@ -315,7 +316,7 @@ class Collator:
         """`input_ids`, `labels` and `weights` (B, T), and `rows` (B,), the rows' numbers.
 
         Packed: `input_ids` and `position_ids` (1, T), `segments` as in Packed, and `logits_to_keep` (P + 1,), the
-        places before the P tokens that are learnt and one more; `labels` and `weights` (1, P + 1) belong to these.
+        positions before the P tokens to learn and one more; `labels` and `weights` (1, P + 1) belong to these.
         """
         numbers = torch.tensor([number for number, _ in rows])
         return {**(self._in_one_row if self._packed else self._padded)(rows), "rows": numbers}
@@ -350,13 +351,13 @@ class Collator:
 
 
 class EpochOrder(Sampler[int]):
-    """The order of the rows in an epoch: a function of seed and epoch alone, whatever was drawn or killed before.
+    """The order of the rows in an epoch: a function of only seed and epoch, whatever was drawn or killed before.
 
-    Rows of like length are together in a batch, so that little is padding, and batches come in a random order.
-    `batch` counts the rows of one optimizer step: the order does not depend on how a step is accumulated.
+    Rows of similar length are together in a batch, to keep padding low, and batches come in a random order. `batch` is
+    the number of rows of one optimizer step: the order does not depend on how a step is accumulated.
 
-    Where several processes share a step, each needs as many batches as the others: an epoch is made a multiple of
-    `multiple` rows long by numbers below 0. A row under such a number is to be computed and not to be counted.
+    If several processes share a step, each needs the same number of batches: numbers below 0 extend an epoch to a
+    multiple of `multiple` rows. A row with such a number must be computed but not counted.
     """
 
     def __init__(self, rows: Rows, batch: int, seed: int, multiple: int = 1) -> None:
@@ -367,7 +368,7 @@ class EpochOrder(Sampler[int]):
         self._epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Which epoch is next; the Trainer says so."""
+        """Set the next epoch; the Trainer calls this."""
         self._epoch = epoch
 
     def __len__(self) -> int:

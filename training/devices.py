@@ -1,4 +1,4 @@
-"""Where a training computes and in which precision: one GPU, the CPU, or a part of several processes."""
+"""The device and precision that a training uses: one GPU, the CPU, or a share of several processes."""
 
 import os
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def check_devices(config: Config) -> None:
 
 
 def join_processes(config: Config) -> PartialState:
-    """Makes this process one of those that a launcher has started; one alone needs no others."""
+    """Join this process to the others that a launcher started; a single process needs no others."""
     return PartialState(cpu=not uses_gpu(config))
 
 
@@ -64,7 +64,7 @@ def autocast(config: Config, device: torch.device) -> AbstractContextManager[Any
 
 
 def any_process(flag: bool, device: torch.device) -> bool:
-    """Whether the flag is set in one of the processes. All of them must ask."""
+    """Whether the flag is set in any process. Every process must call this."""
     if processes() == 1:
         return flag
     found = torch.tensor(int(flag), device=device)
@@ -73,7 +73,7 @@ def any_process(flag: bool, device: torch.device) -> bool:
 
 
 def summed(values: Tensor, device: torch.device) -> Tensor:
-    """The sum of what all processes have, on the CPU. All of them must ask."""
+    """The sum of the values of all processes, on the CPU. Every process must call this."""
     if processes() == 1:
         return values
     found = values.to(device)
@@ -82,7 +82,7 @@ def summed(values: Tensor, device: torch.device) -> Tensor:
 
 
 def gathered(value: T) -> list[T]:
-    """What each process has, in their order. All of them must ask."""
+    """The value of each process, in process order. Every process must call this."""
     if processes() == 1:
         return [value]
     found: list[Any] = [None] * processes()
@@ -91,20 +91,20 @@ def gathered(value: T) -> list[T]:
 
 
 def wait_for_all() -> None:
-    """Returns when all processes have come here."""
+    """Block until every process has called this."""
     if processes() > 1:
         distributed.barrier()
 
 
 def remove_notes(folder: Path) -> None:
-    """Removes from the folder of a run what earlier processes noted of their failures, before others join."""
+    """Remove earlier processes' failure notes from a run folder, before other processes join."""
     for note in folder.glob(f"{_FAILED}*"):
         note.unlink(missing_ok=True)
 
 
 @contextmanager
 def failing_together(folder: Path) -> Iterator[None]:
-    """Lets the main process report why another one alone has failed, by a note in the folder of the run.
+    """Let the main process report why another process failed alone, through a note in the run folder.
 
     Raises ProcessLost where the connection to another process is gone, and whatever is raised within.
     """
@@ -121,7 +121,7 @@ def failing_together(folder: Path) -> Iterator[None]:
 
 
 def _failure_of_other(note: Path) -> str:
-    """Why another process has failed, as its note says; only the main process, which reports it, reads that."""
+    """Why another process failed, from its note; only the main process, which reports it, reads the note."""
     if process_number() == 0:
         with suppress(OSError):
             text = note.read_text(encoding="utf-8")

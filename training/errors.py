@@ -1,4 +1,4 @@
-"""The errors of a training. Each message is one line: what was expected, what came, what to do."""
+"""The errors of a training. Each message is one line: what was expected, what was found, what to do."""
 
 import errno
 
@@ -14,19 +14,19 @@ _FULL = (
 
 
 class TrainingRefused(Exception):
-    """The config, the data or the base model cannot be trained with; nothing was begun. Exit code 2."""
+    """The config, data or base model cannot be trained with; nothing was started. Exit code 2."""
 
 
 class TrainingFailed(Exception):
-    """A training that had begun cannot go on; its last good checkpoint stays. Exit code 1."""
+    """A training that had started cannot continue; its last good checkpoint stays. Exit code 1."""
 
 
 class StepFailed(TrainingFailed):
-    """A step that no process of a training can go on from: all of them raise this."""
+    """A step after which no process of a training can continue: all of them raise this."""
 
 
 class ProcessLost(TrainingFailed):
-    """Another process of the training has ended, so that this one cannot go on."""
+    """Another process of the training has ended, so this one cannot continue."""
 
 
 # What all processes of a training raise alike, so that the main one reports it.
@@ -34,7 +34,7 @@ RAISED_BY_ALL = (TrainingRefused, StepFailed)
 
 
 def message_of(error: BaseException) -> str:
-    """One line for an error. Raises it again where nobody foresaw it."""
+    """The one-line message for an error. Re-raises an unexpected error."""
     if isinstance(error, (TrainingRefused, TrainingFailed)):
         return str(error)
     if is_disk_full(error):
@@ -52,7 +52,7 @@ def message_of(error: BaseException) -> str:
 
 
 def _not_loaded(error: ImportError) -> str:
-    """Why a library could not be loaded: there is no room for it, or it is not there."""
+    """Why a library could not be loaded: not enough memory, or not installed."""
     if "failed to map segment" in str(error):
         return f"out of memory ({one_line(error)}); there is not even room for the libraries: end other processes"
     return (
@@ -62,19 +62,19 @@ def _not_loaded(error: ImportError) -> str:
 
 
 def shown(value: object, most: int = 60) -> str:
-    """What came, for a message: its repr, short enough for one line."""
+    """The repr of a value for a message, short enough for one line."""
     text = repr(value)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether an error says so: each of the libraries that write has its own way."""
+    """Whether an error means that the disk is full; each library that writes reports this differently."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return True
     return isinstance(error, Exception) and any(text in str(error).lower() for text in _FULL)
 
 
 def one_line(error: BaseException, most: int = 160) -> str:
-    """An error of a library in one line."""
+    """A library's error in one line."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,4 +1,4 @@
-"""Rows as all read them: JSON in which no object names a field twice, and messages in one form. Loads no torch."""
+"""Shared row parsing: JSON without repeated fields, and messages in one normal form. Loads no torch."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,27 +6,27 @@ from typing import Any
 
 
 class RepeatedField(ValueError):
-    """An object of JSON names a field twice, of which readers would silently take the last."""
+    """A JSON object repeats a field; other readers would silently take the last one."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name!r} twice")
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value of a text of JSON. Raises RepeatedField, and as `json.loads` does."""
+    """The value of a JSON text. Raises RepeatedField, and whatever `json.loads` raises."""
     return json.loads(text, object_pairs_hook=_object_of)
 
 
 def repeated_field(pairs: Sequence[tuple[str, Any]]) -> str | None:
-    """The first name that stands twice among the fields of an object."""
+    """The first name that occurs twice among an object's fields."""
     names = [name for name, _ in pairs]
     return next((name for at, name in enumerate(names) if name in names[:at]), None)
 
 
 def plain_message(raw: Any) -> Any:
-    """A message with its role and content as trainings know them; what is no message stays as it is.
+    """A message with its role and content in the form that trainings use; a non-message is returned unchanged.
 
-    OpenAI calls the system `developer`, and contents may be lists of parts.
+    OpenAI calls the system role `developer`, and content may be a list of parts.
     """
     if not isinstance(raw, dict):
         return raw
@@ -35,7 +35,7 @@ def plain_message(raw: Any) -> Any:
 
 
 def plain_text(content: Any) -> Any:
-    """The text of a content in parts, `[{"type": "text", "text": …}, …]`; anything else stays as it is."""
+    """The text of content given in parts, `[{"type": "text", "text": …}, …]`; anything else is returned unchanged."""
     parts = content if isinstance(content, list) else []
     if not parts or not all(
         isinstance(each, dict) and each.get("type") == "text" and isinstance(each.get("text"), str) for each in parts
@@ -45,9 +45,9 @@ def plain_text(content: Any) -> Any:
 
 
 def tool_use(message: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The field of a message that calls a tool or is the answer of one, and what it has there; None if there is none.
+    """The field that makes a message a tool call or a tool's answer, with its value; None for other messages.
 
-    No row here can hold either: what a model calls, and what came of it, is no text that somebody said.
+    Rows cannot contain either: a model's call and its result are not text that anyone said.
     """
     if (role := message.get("role")) in ("tool", "function"):
         return "role", role

@@ -1,8 +1,8 @@
 """`python -m training.launch [--launcher NAME] [--devices 0,1] METHOD --config FILE`: trains in several processes.
 
-It is `accelerate launch -m training`, and beside that: launchers have names (the files in
-`training/configs/accelerate`), a process that was killed is one line, and no process outlives this one. Exit codes are
-those of `python -m training`.
+Equivalent to `accelerate launch -m training`, except that launchers have names (the files in
+`training/configs/accelerate`), a killed process is reported in one line, and no process outlives this one. Exit codes
+are those of `python -m training`.
 """
 
 import argparse
@@ -32,7 +32,7 @@ _GO_ON = "the same command goes on from the last checkpoint"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Starts the processes, waits for all of them and returns the exit code of the training."""
+    """Start the processes, wait for all of them and return the exit code of the training."""
     options, training = _parser().parse_known_args(arguments)
     try:
         file = find_launcher(options.launcher)
@@ -70,7 +70,7 @@ def find_launcher(name: str) -> Path:
 
 
 def _processes(file: Path, devices: str) -> int:
-    """As many as there are devices, or as the file says. Raises Refused."""
+    """The number of processes: one for each named device, else what the file says. Raises Refused."""
     try:
         given = int(yaml.safe_load(file.read_text(encoding="utf-8")).get("num_processes") or 0)
     except (AttributeError, OSError, TypeError, ValueError, yaml.YAMLError) as error:
@@ -109,10 +109,10 @@ def _launch(arguments: list[str], count: int) -> int:
 
 
 def find_cause(failures: Mapping[int, Any]) -> int:
-    """The number of the process that the others have ended because of.
+    """The number of the process whose failure ended the others.
 
-    It is the first that failed, or one that was ended by a signal within a second of it: one that loses its connection
-    to that may be seen before. Later ones were ended by the launcher, as are those that SIGTERM ended.
+    It is the first that failed, or one that a signal ended within a second of it: a process that loses its connection
+    to the killed one may be noticed earlier. The launcher ended later ones, and those that SIGTERM ended.
     """
     first = min(failures, key=lambda number: failures[number].timestamp)
     latest = failures[first].timestamp + 1
@@ -125,7 +125,7 @@ def find_cause(failures: Mapping[int, Any]) -> int:
 
 
 def _exit_code(code: int, number: int, count: int) -> int:
-    """That of a process; one that was killed could not say so itself."""
+    """The training's exit code, given a process's; prints a line for a killed process, which could not do so itself."""
     if code >= 0:
         return code
     name = signal.Signals(-code).name
@@ -135,9 +135,9 @@ def _exit_code(code: int, number: int, count: int) -> int:
 
 
 def _pass_on(number: int, _: FrameType | None) -> None:
-    """To the process, which saves and ends; accelerate does so itself where it has started several.
+    """Forward a signal to the process, which saves and ends; accelerate does this itself for several processes.
 
-    Ctrl-C has reached it already, and a second request would have it end at once. Raises SystemExit where none runs.
+    Ctrl-C has already reached the process, and a second request would end it at once. Raises SystemExit if none runs.
     """
     started = psutil.Process().children()
     if not started:
@@ -148,7 +148,7 @@ def _pass_on(number: int, _: FrameType | None) -> None:
 
 
 def _port() -> int:
-    """One that is free, so that several trainings fit on a machine."""
+    """A free port, so that several trainings can share a machine."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""ℓ of target spans under a model: under the one that is trained, and, once per dataset, under the reference."""
+"""ℓ of target spans, under the model being trained and, once per dataset, under the reference model."""
 
 import hashlib
 import os
@@ -39,13 +39,13 @@ def span_log_probs(model: Any, batch: Mapping[str, Any], positions: bool) -> Ten
 
 
 class ReferenceLogProbs:
-    """ℓ_ref of the spans of sequences under a frozen model, kept in a file under the hash of all that they follow from.
+    """ℓ_ref of sequences' spans under a frozen model, cached in a file named by the hash of everything they depend on.
 
-    Sequences whose spans have the log-probabilities of play are not computed: only rows that this very model played, in
-    the precision of the training, may still have them.
+    Nothing is computed for sequences whose spans carry log-probabilities from play: only rows that this same model
+    played, in the precision of the training, may still have them.
 
-    `load` gives a model that takes so many tokens, and is called only where the values are not known yet; `identity`
-    says by hashes which model and tokenizer it is.
+    `load` takes a number of tokens and gives a model that accepts that many; it is called only if the values are not
+    cached. `identity` identifies the model and tokenizer by hashes.
     """
 
     def __init__(self, config: Config, folder: Path, identity: str, load: Any, padding: int) -> None:
@@ -56,9 +56,9 @@ class ReferenceLogProbs:
         self._padding = padding
 
     def __call__(self, sequences: Sequence[MarkedTokens]) -> list[tuple[float, ...]]:
-        """The values of each sequence: those that it holds from play, else those of the model.
+        """The values of each sequence: those stored from play, else the model's.
 
-        Raises Refused as `load` does and for values that are no numbers, and Failed if the disk is full.
+        Raises Refused as `load` does and for non-finite values, and Failed if the disk is full.
         """
         stored = [stored_log_probs(each) for each in sequences]
         computed = iter(self._of_model([each for each, known in zip(sequences, stored, strict=True) if known is None]))
@@ -89,7 +89,9 @@ class ReferenceLogProbs:
         return found.hexdigest()
 
     def _computed(self, sequences: Sequence[MarkedTokens]) -> Tensor:
-        """In batches of sequences of like length, which processes share out among themselves. Shape (S,), float32."""
+        """The computed values, in batches of sequences of similar length, shared among the processes. Shape (S,),
+        float32.
+        """
         model = self._load(max(len(each.ids) for each in sequences))
         device = own_device(self._config)
         model.to(device).eval()
@@ -110,7 +112,7 @@ class ReferenceLogProbs:
 
 
 def _load_values(path: Path, count: int) -> Tensor | None:
-    """The values in a file; None if there is none or not all of them, as numbers, are in it."""
+    """The values in a file; None if there is no file or it does not hold all of them as finite numbers."""
     try:
         found: Tensor = load_file(path)[_NAME]
     except (OSError, SafetensorError, KeyError):
@@ -119,7 +121,7 @@ def _load_values(path: Path, count: int) -> Tensor | None:
 
 
 def _store_values(path: Path, values: Tensor) -> None:
-    """Writes the file under its name when it is whole: other processes may want the same one."""
+    """Write the file under its final name only once complete: other processes may want the same one."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

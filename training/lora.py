@@ -1,4 +1,4 @@
-"""Low-rank adapters: small matrices beside frozen weights are trained, and merged into the weights or kept alone.
+"""Low-rank adapters: small matrices trained beside frozen weights, then merged into the weights or kept separately.
 
 Source: LoRA, arXiv 2106.09685, as the library peft has it.
 """
@@ -22,9 +22,9 @@ from training.methods.base import FromCheckpoint
 
 
 def with_adapters(model: Any, config: FromCheckpoint) -> Any:
-    """The model, frozen, with fresh adapters, which change nothing yet.
+    """The model, frozen, with new adapters that have no effect yet.
 
-    Where adapters are kept alone and the base has some, these are gone on with, over what they were trained over.
+    If adapters are kept separately and the base has some, their training continues, on the base they were trained on.
     Raises Refused where the model has no layers of the names in `lora_targets`, or the base's adapters are others.
     """
     if config.keep_adapters and checkpoints.is_adapter(config.base):
@@ -72,7 +72,7 @@ def _with_those_of_base(config: FromCheckpoint) -> Any:
 
 
 def merged(base: Any, folder: Path) -> Any:
-    """A model with the adapters in a folder added to its weights, all of which can be trained as before.
+    """The base model with the adapters in a folder merged into its weights, all of which are trainable again.
 
     Raises Refused where they do not fit it.
     """
@@ -80,7 +80,7 @@ def merged(base: Any, folder: Path) -> Any:
 
 
 def with_kept(base: Any, folder: Path) -> Any:
-    """A model with the adapters in a folder beside its weights, which stay what they are and may be others' as well.
+    """The base model with the adapters in a folder beside its weights, which stay unchanged and may be shared.
 
     Raises Refused where they do not fit it.
     """
@@ -103,8 +103,8 @@ def _adapted(base: Any, folder: Path) -> PeftModel:
 def keep(config: FromCheckpoint, trained: Path, folder: Path) -> dict[str, Any]:
     """Copy the adapters of a run's checkpoint into a folder of their own.
 
-    Returns what its provenance says of the base, whose place is told from `config.output` on. The config names the base
-    by its hash, so that the same adapters have the same hash wherever they are trained.
+    Returns the base's entry for the provenance, with its path relative to `config.output`. The config names the base by
+    its hash, so that the same adapters have the same hash wherever they are trained.
     """
     base, sha256 = config.base, config.base_sha256 or checkpoint_hash(config.base)
     if checkpoints.is_adapter(base):

@@ -1,11 +1,11 @@
-"""The control marks of chat templates, which nobody may write in a prompt. They are broken by a space.
+"""The control marks of chat templates, which no text in a prompt may contain. They are broken by a space.
 
-A server's tokenizer, or one at hand, makes control tokens of such marks wherever they are, so whoever types
-`<|im_end|>` would end a turn. A space behind the first character (`< |im_end|>`) changes that for every tokenizer and
-survives normalization, which drops characters without width. Text without a mark stays as it is, and what was broken
-once stays as it is, too.
+A tokenizer, a server's or a local one, turns such marks into control tokens wherever they occur, so typing `<|im_end|>`
+would end a turn. A space after the first character (`< |im_end|>`) prevents that for every tokenizer and survives
+normalization, which drops zero-width characters. Text without a mark stays unchanged, as does text that was already
+broken.
 
-Prompts, rows of trainings and exports for other programs all come through here. Time is linear in the text.
+Prompts, training rows and exports for other programs all pass through here. Time is linear in the text.
 """
 
 import re
@@ -45,7 +45,7 @@ _LOOKALIKES = str.maketrans(
 
 
 class OwnMarks(NamedTuple):
-    """The marks of one tokenizer beside those of the common families: what `Marks` is made of, as plain values."""
+    """One tokenizer's marks beyond those of the common families: the arguments of `Marks` as plain values."""
 
     tokens: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class OwnMarks(NamedTuple):
 
 
 class _Folding(dict[int, str]):
-    """Code points → what a careless reader, or a tokenizer that normalizes, takes them for."""
+    """Code points → what a careless reader or a normalizing tokenizer takes them for."""
 
     def __missing__(self, point: int) -> str:
         kept = [
@@ -88,10 +88,10 @@ _BEGINS = re.compile(
 class Marks:
     """Breaks the marks of the common families, and `tokens`, in texts.
 
-    `labels` are names that a prompt in plain text gives its speakers beside SPEAKERS: with a colon they are marks at
-    the beginning of a line, in any case of letters and with any number of blanks and of `#`; `inline` ones, written so,
-    anywhere. `normalized` says that the tokenizer looks for its tokens in a text without case, accents or the like.
-    Tokens of one character cannot be broken: `removed` ones become a space, others stay.
+    `labels` are names that a plain-text prompt gives its speakers, beyond SPEAKERS: with a colon they are marks at the
+    beginning of a line, in any letter case and with any number of blanks and `#`; `inline` ones, exactly as written,
+    are marks anywhere. `normalized` says that the tokenizer ignores case, accents and the like when it looks for its
+    tokens. Tokens of one character cannot be broken: `removed` ones become a space, others stay.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Marks:
         self._remembered = lru_cache(_REMEMBERED)(self._broken)  # each turn of a match brings the ones before again
 
     def broken(self, text: str) -> str:
-        """The text with a space behind the first character of each mark, and of what could become one at its ends."""
+        """The text with a space after the first character of each mark, and of possible parts of marks at its ends."""
         if not self._has_tokens and not _BEGINS.search(text) and ">" not in text[: self._longest]:
             return text
         return self._remembered(text) if len(text) <= _LONGEST_REMEMBERED else self._broken(text)
@@ -140,7 +140,7 @@ class Marks:
         return text
 
     def _places(self, text: str) -> set[int | None]:
-        """Where spaces go: before the characters at these places of the text; None for one within a character."""
+        """Where to insert spaces: before the characters at these indices; None for a place within a character."""
         found: set[int | None] = {
             match.start() + 1 + _blanks(text, match.start()) for match in self._exact.finditer(text)
         }
@@ -154,7 +154,7 @@ class Marks:
         return found | _in_original(text, {at + 1 + _blanks(folded, at) for at in begins})
 
     def _label_places(self, folded: str) -> Iterator[int]:
-        """Where a label is at the beginning of a line."""
+        """The indices of labels at the beginning of a line."""
         at = folded.find(":")
         while at >= 0:
             begin = max(0, at - _LABEL_REACH)
@@ -169,7 +169,9 @@ class Marks:
             at = folded.find(":", at + 1)
 
     def _at_ends(self, folded: str) -> Iterator[int]:
-        """Where a text ends in the beginning of a mark, or begins with the end of one: a template may complete it."""
+        """The indices where a text ends with the start of a mark or starts with the end of one: a template may complete
+        it.
+        """
         tail = folded[-_LONGEST_INNER - 3 :]
         if begun := _BEGUN.search(tail):
             yield len(folded) - len(tail) + begun.start()
@@ -183,9 +185,9 @@ class Marks:
 
 
 def folding(text: str) -> str:
-    """The text as marks are looked for in it: compatible forms and look-alikes as ASCII, without invisible characters.
+    """The text in the form searched for marks: compatible forms and look-alikes as ASCII, no invisible characters.
 
-    The very same object where nothing changes.
+    Returns the same object if nothing changes.
     """
     if text.isascii() and not _DROPPED_ASCII.search(text):
         return text
@@ -193,13 +195,13 @@ def folding(text: str) -> str:
 
 
 def broken_chat(messages: Iterable[Mapping[str, Any]], marks: "Marks | None" = None) -> list[dict[str, Any]]:
-    """The messages with `marks`, or those of the common families, broken in what they say."""
+    """The messages with the marks in their content broken: `marks`, or those of the common families."""
     marks = FAMILIES if marks is None else marks
     return [{**each, "content": marks.broken(each["content"])} for each in messages]
 
 
 def _label_source(label: str) -> str:
-    """A pattern for the name of a speaker, or for a heading, with what blanks there may be."""
+    """A pattern for a speaker's name or a heading, including any blanks it may contain."""
     if not label.startswith("#"):
         return re.escape(label)
     name = label.lstrip("# ")
@@ -216,7 +218,7 @@ def _cuts(sign: str) -> range:
 
 
 def _blanks(text: str, at: int) -> int:
-    """How many blanks a mark at this place begins with."""
+    """How many blanks the mark at this index begins with."""
     end = at
     while end < len(text) and text[end].isspace():
         end += 1
@@ -224,7 +226,7 @@ def _blanks(text: str, at: int) -> int:
 
 
 def _begins_line(text: str, at: int) -> bool:
-    """Whether nothing but blanks is in the line before this place."""
+    """Whether only blanks precede this index in its line."""
     while at and text[at - 1].isspace():
         if text[at - 1] in _LINE_BREAKS:
             return True
@@ -233,7 +235,7 @@ def _begins_line(text: str, at: int) -> bool:
 
 
 def _in_original(text: str, places: set[int]) -> set[int | None]:
-    """Places in the folded text as places in the text itself; None for those within what one character stands for."""
+    """Indices in the folded text as indices in the original; None for those within a single original character."""
     found: set[int | None] = set()
     if places:
         length = 0
@@ -267,7 +269,7 @@ def _pattern(tokens: Iterable[str]) -> re.Pattern[str]:
 
 
 def _pattern_of(tokens: Iterable[str]) -> str:
-    """A pattern for the beginning of any of the tokens, which looks at each character once; "" for none."""
+    """A pattern for the beginning of any of the tokens that looks at each character once; "" if there are no tokens."""
     tree: dict[str, Any] = {}
     for token in tokens:
         node = tree

@@ -14,7 +14,7 @@ MERGED_FROM = "merged_from"  # in parlor.json: the hash of the adapters
 
 
 def merge(folder: Path, output: Path) -> str:
-    """Write the checkpoint that the adapters in a folder are with their base, in float32; its hash.
+    """Merge the adapters in a folder into their base, in float32, and write the checkpoint; returns its hash.
 
     Raises Refused where the folder holds no adapters or cannot be loaded, and as `write_merged`.
     """
@@ -26,10 +26,10 @@ def merge(folder: Path, output: Path) -> str:
 
 
 def write_merged(model: Any, tokenizer: Any, folder: Path, sha256: str, output: Path) -> str:
-    """Write what the adapters with that hash in a folder were loaded as; the hash of the checkpoint.
+    """Write the model loaded from the adapters in a folder, which have that hash; returns the checkpoint's hash.
 
-    One that is there already, whole and of these adapters, stays; any other is replaced. Raises Failed when the disk
-    is full.
+    An existing checkpoint that is complete and made from these adapters is kept; any other is replaced. Raises Failed
+    when the disk is full.
     """
     if (found := _hash_of_merged(output, sha256)) is not None:
         return found
@@ -42,7 +42,7 @@ def write_merged(model: Any, tokenizer: Any, folder: Path, sha256: str, output: 
 
 
 def _hash_of_merged(output: Path, sha256: str) -> str | None:
-    """The hash of the checkpoint in a folder, if it is whole, and what adapters with that hash are merged into."""
+    """The hash of the checkpoint in a folder, if it is complete and merged from adapters with that hash; else None."""
     try:
         about = checkpoints.read_provenance(output)
     except TrainingRefused:

@@ -1,6 +1,6 @@
-"""A training as a run of MLflow, where `MLFLOW_TRACKING_URI` names a store or a server.
+"""Records a training as an MLflow run, where `MLFLOW_TRACKING_URI` names a store or a server.
 
-It follows the events of the training. Whatever goes wrong with it is one warning, and the training goes on without it.
+It follows the training's events. Any MLflow failure causes one warning, and the training continues without it.
 """
 
 import json
@@ -26,15 +26,15 @@ _ENDS = {"finished": "FINISHED", "failed": "FAILED", "interrupted": "KILLED"}
 
 
 def is_wanted() -> bool:
-    """Whether somebody has said where runs are to be kept."""
+    """Whether a place to store runs is configured."""
     return bool(os.environ.get(URI))
 
 
 class MlflowRun:
-    """Hands the events of a training on: its settings as parameters, steps and evaluations as metrics, and its end.
+    """Forwards a training's events: its settings as parameters, steps and evaluations as metrics, and its end.
 
-    name: of the run. tags: what it is made of, such as the hashes of base and data. resumed: whether it goes on from a
-    checkpoint. warn: is told in a line what went wrong, once.
+    name: the run's name. tags: what it is made of, such as the hashes of base and data. resumed: whether it continues
+    from a checkpoint. warn: called once with a one-line message if something goes wrong.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class MlflowRun:
         self._given_up = False
 
     def tell(self, event: str, facts: Mapping[str, Any]) -> None:
-        """Hand on an event of docs/training.md. Raises nothing."""
+        """Forward an event listed in docs/training.md. Raises nothing."""
         if self._given_up:
             return
         try:

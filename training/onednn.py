@@ -1,7 +1,7 @@
-"""Linear layers in float32 by oneDNN, on processors for which MKL does not use all instructions.
+"""float32 linear layers computed by oneDNN, on processors for which MKL does not use all instructions.
 
-torch takes its products of matrices in float32 from MKL, which computes with vectors of 256 bits on processors that are
-not Intel's. Where these have AVX-512, oneDNN is about twice as fast. Lower precision is oneDNN's in any case.
+torch computes float32 matrix products with MKL, which uses 256-bit vectors on non-Intel processors. Where these have
+AVX-512, oneDNN is about twice as fast. Lower precisions use oneDNN in any case.
 """
 
 from functools import cache
@@ -29,7 +29,7 @@ def is_onednn_faster() -> bool:
 
 
 def use_onednn(model: nn.Module) -> None:
-    """Has the linear layers of a model computed by oneDNN where that is faster. The model is saved as any other."""
+    """Make a model compute its linear layers with oneDNN where that is faster. The model is saved like any other."""
     if not is_onednn_faster():
         return
     for module in model.modules():
@@ -38,7 +38,7 @@ def use_onednn(model: nn.Module) -> None:
 
 
 class _Linear(nn.Linear):
-    """A linear layer whose products are oneDNN's, unless it is on another device or in another precision."""
+    """A linear layer that multiplies with oneDNN, unless it is on another device or in another precision."""
 
     def forward(self, values: Tensor) -> Tensor:
         """Shapes: (…, I) → (…, O)."""

@@ -1,9 +1,9 @@
-"""Several token sequences in one row of a batch, with nothing between them, and the attention that keeps them apart.
+"""Packs several token sequences into one row of a batch without padding, with attention that separates them.
 
-Positions begin again with each sequence, and a token sees those before it in its own sequence alone, so that all values
-are those of the sequences one by one. Sequences that begin alike, as the responses to a query do, can share their
-beginning: it is in the row once, its keys and values are computed once, and gradients flow back through them from
-all sequences that go on from it.
+Positions restart with each sequence, and a token attends only to earlier tokens of its own sequence, so all values are
+the same as for each sequence alone. Sequences with a common beginning, such as the responses to a query, can share it:
+it is in the row once, its keys and values are computed once, and gradients flow back through them from all sequences
+that continue it.
 """
 
 import inspect
@@ -25,9 +25,9 @@ Segments = tuple[tuple[int, int], ...]
 class Packed(NamedTuple):
     """Sequences in one row of T tokens.
 
-    `segments` has the length of each run of tokens and the number of the run that it goes on from, −1 for none; a run
-    that others go on from goes on from none itself. `offsets` has for each sequence the places of its tokens: the
-    begin of what it shares, how many tokens it shares, and the begin of its own, which come after these.
+    `segments` has the length of each run of tokens and the number of the run that it continues, −1 for none; a run that
+    others continue does not continue another itself. `offsets` has for each sequence where its tokens are: the start of
+    its shared tokens, how many it shares, and the start of its own tokens, which follow them.
     """
 
     ids: list[int]
@@ -37,9 +37,9 @@ class Packed(NamedTuple):
 
 
 def pack(sequences: Sequence[Sequence[int]], shared: Sequence[int]) -> Packed:
-    """Packs sequences of token ids; `shared[i]` is how many tokens sequence i shares with the one before it.
+    """Pack sequences of token ids; `shared[i]` is how many tokens sequence i shares with the one before it.
 
-    Sequences that share as many tokens in a row share them with the first of these; 0 begins again.
+    Consecutive sequences that share the same number of tokens share them with the first of these; 0 starts a new group.
     """
     ids: list[int] = []
     positions: list[int] = []
@@ -66,14 +66,14 @@ def pack(sequences: Sequence[Sequence[int]], shared: Sequence[int]) -> Packed:
 
 
 def common_beginning(sequences: Sequence[Sequence[int]], most: int) -> int:
-    """How many tokens, `most` at most, all sequences begin with."""
+    """How many initial tokens all sequences have in common, at most `most`."""
     shortest = min(most, *(len(each) for each in sequences))
     first = sequences[0]
     return next((at for at in range(shortest) if any(each[at] != first[at] for each in sequences)), shortest)
 
 
 def model_inputs(batch: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model is called with for a collated batch."""
+    """The arguments to call a model with for a collated batch."""
     return {name: batch[name] for name in MODEL_INPUTS if name in batch}
 
 
@@ -83,16 +83,16 @@ def on_device(batch: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
 
 
 def takes_positions(model: Any) -> bool:
-    """Whether a model computes its logits only where it is asked to. Adapters of PEFT hand on what they are given."""
+    """Whether a model can compute logits at requested positions only. PEFT adapters pass on the arguments they get."""
     adapted = model.get_base_model() if hasattr(model, "get_base_model") else model
     return "logits_to_keep" in inspect.signature(adapted.forward).parameters
 
 
 def enable_packing(model: Any) -> bool:
-    """Gives a model the attention of packed sequences; returns False, and leaves it alone, where it cannot have it.
+    """Give a model the attention of packed sequences; returns False, and leaves the model unchanged, if unsupported.
 
-    It can if each of its layers computes attention by scaled dot products over all tokens before a token, if it
-    computes logits only where it is asked to, and if it gives two short sequences in one row the logits of each alone.
+    It is supported if every layer computes scaled dot-product attention over all earlier tokens, if the model can
+    compute logits at requested positions only, and if two short sequences in one row get the same logits as each alone.
     """
     if not _attends_to_all(model):
         return False
@@ -121,7 +121,7 @@ def _attends_to_all(model: Any) -> bool:
 
 
 def _keeps_apart(model: Any) -> bool:
-    """Whether two sequences in one row get the logits that each gets alone."""
+    """Whether two sequences in one row get the same logits as each alone."""
     count = model.get_input_embeddings().num_embeddings
     sequences = [[(7 * at + 3 * number + 1) % count for at in range(size)] for number, size in enumerate(_PROBE)]
     packed = pack(sequences, (0, 0))
@@ -157,7 +157,7 @@ def _attention(
     segments: Segments | None = None,
     **given: Any,
 ) -> tuple[Tensor, None]:
-    """Scaled dot-product attention within each segment and the one that it goes on from.
+    """Scaled dot-product attention within each segment and the segment that it continues.
 
     Shapes: query (B, H, T, D), key and value (B, G, T, D) → (B, T, H, D). Without segments it is that of transformers.
     """

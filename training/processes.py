@@ -1,4 +1,4 @@
-"""The processes of a training: which of several this one is, and that it ends with whoever started it. Loads no torch.
+"""The processes of a training: which one this is, and how it ends with its parent. Loads no torch.
 
 Source: the environment variables are those of torchrun and `accelerate launch`.
 """
@@ -13,17 +13,20 @@ _PARENT_EVERY = 0.5  # seconds between two looks at whether who started this is 
 
 
 def processes() -> int:
-    """How many processes train together; 1 where nothing has started several."""
+    """How many processes train together; 1 if several were not started."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def process_number() -> int:
-    """The number of this process, from 0 on; 0 is the main one, which writes and tells."""
+    """The number of this process, from 0; 0 is the main one, which writes files and reports progress."""
     return int(os.environ.get("RANK", "0"))
 
 
 def stop_without(parent: int, by: int = signal.SIGTERM) -> None:
-    """Nobody is left who could stop this: it does so by itself, with a checkpoint. Works wherever processes do."""
+    """Stop this process with a checkpoint once its parent is gone, as nothing else could stop it then.
+
+    Works on any platform that has processes.
+    """
     while os.getppid() == parent:
         time.sleep(_PARENT_EVERY)
     os.kill(os.getpid(), by)

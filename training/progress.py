@@ -1,4 +1,4 @@
-"""What happens while a model is trained, as lines of JSON: `{"event": …, "at": …}`, one a line, flushed at once."""
+"""The events of a training as JSON lines: `{"event": …, "at": …}`, one per line, flushed at once."""
 
 import json
 import math
@@ -8,18 +8,18 @@ from typing import Any, TextIO
 
 
 class Progress:
-    """Writes events to a stream. Numbers that JSON does not have (NaN, infinity) become null."""
+    """Writes events to a stream. Numbers that JSON cannot represent (NaN, infinity) become null."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._follower: Callable[[str, Mapping[str, Any]], None] | None = None
 
     def follow(self, follower: Callable[[str, Mapping[str, Any]], None]) -> None:
-        """From now on, hand each event and its facts on, once it is written."""
+        """Pass each later event and its facts to `follower`, once it is written."""
         self._follower = follower
 
     def tell(self, event: str, **facts: Any) -> None:
-        """Writes one event; its names are in docs/training.md."""
+        """Write one event; event names are in docs/training.md."""
         line = json.dumps(
             {"event": event, "at": round(time.time(), 3)} | {name: _json_value(value) for name, value in facts.items()}
         )
@@ -38,14 +38,14 @@ def _json_value(value: Any) -> Any:
 
 
 class StopRequest:
-    """Somebody's request to end the training. During the steps it is met after the current one, else at once."""
+    """A request to end the training. During the steps it takes effect after the current one, else at once."""
 
     def __init__(self) -> None:
         self.asked = False
         self.gentle = False
 
     def ask(self, *_: object) -> None:
-        """A signal handler. Raises KeyboardInterrupt outside the steps, and the second time."""
+        """A signal handler. Raises KeyboardInterrupt outside the steps, or on the second request."""
         if self.asked or not self.gentle:
             raise KeyboardInterrupt
         self.asked = True

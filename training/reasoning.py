@@ -1,4 +1,4 @@
-"""Where reasoning begins and ends in what a model writes, and in the prompts of chat templates. Loads no torch."""
+"""Where reasoning begins and ends in model output and in the prompts of chat templates. Loads no torch."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -28,11 +28,11 @@ MARK = re.compile(f"{_OPEN}|{_CLOSE}|{_HEAD}")
 
 
 def split_reasoning(content: str) -> tuple[str, str]:
-    """The text of a move and the reasoning in what a model wrote.
+    """The text of a move and the reasoning in a model's output.
 
-    What stands before the last closing mark is reasoning, but for text before the first opening one; after an opening
-    mark that nothing closes, all is. Of messages in channels the move is the first in the channel `final`, and all else
-    is reasoning.
+    Everything before the last closing mark is reasoning, except text before the first opening mark; everything after an
+    unclosed opening mark is reasoning. For messages in channels, the move is the first in the channel `final`, and
+    everything else is reasoning.
     """
     if heads := list(_MESSAGE_HEAD.finditer(content)):
         return _split_channels(content, heads)
@@ -52,7 +52,7 @@ def split_reasoning(content: str) -> tuple[str, str]:
 
 
 def _split_channels(content: str, heads: Sequence[re.Match[str]]) -> tuple[str, str]:
-    """The text of a move and the reasoning in messages with these heads, and in what is before the first of them."""
+    """The text of a move and the reasoning, from messages with these heads and any text before the first head."""
     channels = ["", *(head[1] for head in heads)]
     begins, ends = [0, *(head.end() for head in heads)], [*(head.start() for head in heads), len(content)]
     said = [
@@ -63,7 +63,7 @@ def _split_channels(content: str, heads: Sequence[re.Match[str]]) -> tuple[str, 
 
 
 def as_block(thought: str, mark: str, *, is_open: bool) -> str:
-    """Reasoning as a text from its opening mark to the move, or from behind that mark where the prompt has it."""
+    """Reasoning as text from its opening mark up to the move, or from after that mark if the prompt already has it."""
     if mark == ANALYSIS:
         rest = f"{thought}{MESSAGE_END}<|start|>assistant{CLOSING_OF[mark]}"
     else:
@@ -73,12 +73,12 @@ def as_block(thought: str, mark: str, *, is_open: bool) -> str:
 
 
 def left_open(prompt: str) -> str:
-    """The opening mark in which a prompt ends, so that what follows is reasoning; "" for a prompt without."""
+    """The opening mark that ends a prompt, so that reasoning follows; "" if there is none."""
     return _mark_at_end(prompt, CLOSING_OF)
 
 
 def without_block_at_end(prompt: str) -> str:
-    """A prompt up to a mark of reasoning, or an empty block of it, in which it ends; all of one that ends in none."""
+    """A prompt without the reasoning mark or empty reasoning block at its end; unchanged if there is none."""
     for marks in (CLOSING_OF.values(), CLOSING_OF):
         if mark := _mark_at_end(prompt, marks):
             prompt = prompt.rstrip().removesuffix(mark).rstrip()

@@ -1,17 +1,17 @@
 """Conversations → token sequences in which the moves to be learnt are marked.
 
-A conversation is rendered turn by turn with the tokenizer's chat template, as it was when it was played: the prompt up
-to a turn, then the turn with its end marker. As long as each prompt begins with the tokens that are there already,
-all turns share one sequence. Where one does not (the template rewrites history, or the oldest turns had to go for the
-longest sequence), the turn begins a sequence of its own. What is learnt is the same either way.
+A conversation is rendered turn by turn with the tokenizer's chat template, as it was played: the prompt up to a turn,
+then the turn with its end marker. As long as each prompt begins with the tokens rendered so far, all turns share one
+sequence. Where one does not (the template rewrites history, or the oldest turns were dropped to fit the longest
+sequence), the turn starts a new sequence. What is learnt is the same either way.
 
-Play renders its prompts here, too (`Renderer.prompt`), so that a model is asked in the tokens that it learnt from.
+Play renders its prompts here too (`Renderer.prompt`), so that a model is prompted with the tokens it learnt from.
 
-Only the template puts control tokens and roles into a sequence: in what was said, whoever said it, all marks are
+Only the template puts control tokens and roles into a sequence: in message content, whoever wrote it, all marks are
 broken (`training.marks`). Where a tokenizer has no template, a conversation begins as the tokenizer begins a text.
 
-Older matches and checkpoints go on with the version of the renderer that they were begun with: version 1 parts special
-tokens alone, and until version 2 nothing stands before a conversation without a template.
+Older matches and checkpoints keep the renderer version that they started with: version 1 breaks only special tokens,
+and up to version 2 nothing precedes a conversation without a template.
 """
 
 import hashlib
@@ -64,8 +64,8 @@ _ROOM = 8  # the part of a model's length that a prompt leaves for the answer is
 class TargetSpan:
     """The tokens `begin` to `end` (exclusive) of a sequence, one move to be learnt.
 
-    `weight` is that of each token. `role` (the player's in the game) and `reward` are for methods that need them.
-    `log_probs` are those that the tokens had in play, where they followed the very tokens that they follow here.
+    `weight` applies to each token. `role` (the player's in the game) and `reward` are for methods that need them.
+    `log_probs` are the tokens' log-probabilities in play, present only if exactly the same tokens preceded them there.
     """
 
     begin: int
@@ -78,16 +78,18 @@ class TargetSpan:
 
 @dataclass(slots=True)
 class MarkedTokens:
-    """A token sequence: `ids`, the spans to be learnt, and places in them that are not. The first token never is."""
+    """A token sequence: `ids`, the spans to be learnt, and positions in them that are not. The first token is never
+    learnt.
+    """
 
     ids: list[int] = field(default_factory=list)
     spans: list[TargetSpan] = field(default_factory=list)
     left_out: frozenset[int] = frozenset()
 
     def extend(self, prompt: Sequence[int], target: Sequence[int], move: Message, sampled: bool = False) -> None:
-        """Goes on with a turn: what was said to the model since the last one, and the tokens of its move.
+        """Append a turn: what was said to the model since its last turn, and the tokens of its move.
 
-        With `sampled`, these are the tokens whose log-probabilities the move may have.
+        With `sampled`, these are the tokens that the move's log-probabilities, if any, belong to.
         """
         self.ids += prompt
         begin = len(self.ids)
@@ -117,7 +119,7 @@ class MarkedTokens:
 
 
 class _Turn(NamedTuple):
-    """A move in tokens: the prompt, what is between it and what is learnt, and what is learnt of the turn."""
+    """A move in tokens: the prompt, the part between the prompt and the target, and the target to be learnt."""
 
     prompt: list[int]
     lead: list[int]
@@ -125,16 +127,17 @@ class _Turn(NamedTuple):
 
     @property
     def ids(self) -> list[int]:
-        """All of it."""
+        """All tokens of the turn, including its prompt."""
         return self.prompt + self.lead + self.target
 
 
 class Renderer:
-    """Renders conversations for one tokenizer and the length (in tokens) that its model can take.
+    """Renders conversations for one tokenizer and the length (in tokens) that its model accepts.
 
-    A tokenizer without a chat template gets `PLAIN`. `version` is that with which something was begun. `max_length` is
-    a shorter length for training, and `too_long` says what becomes of a move that is longer: TRUNCATE, SKIP or REFUSE.
-    `template_arguments` are further variables of the chat template, such as `enable_thinking`.
+    A tokenizer without a chat template gets `PLAIN`. `version` is the renderer version that a match or checkpoint
+    started with. `max_length` is a shorter length for training, and `too_long` says what happens to a longer move:
+    TRUNCATE, SKIP or REFUSE. `template_arguments` are further variables of the chat template, such as
+    `enable_thinking`.
     """
 
     def __init__(
@@ -166,7 +169,7 @@ class Renderer:
 
     @cached_property
     def lets_reason(self) -> bool:
-        """Whether the template has, or lets, the model reason before it answers."""
+        """Whether the template makes or lets the model reason before it answers."""
         if not OPENING.search(str(self._tokenizer.chat_template)):
             return False
         try:
@@ -188,13 +191,14 @@ class Renderer:
     def render(
         self, messages: Sequence[Message], sampled: Sequence[Sequence[int]] | None = None
     ) -> tuple[list[MarkedTokens], Counter[str]]:
-        """The sequences of one conversation, and what of TOO_LONG was done to it, each with the count 1.
+        """The sequences of one conversation, and which of TOO_LONG was done to it, each counted once.
 
-        `sampled` are the tokens, with the one that ended each, in which a model of this tokenizer said the assistant's
-        messages: they are learnt as they were said. Reasoning is learnt where a message has it (`reasoning`), and is
-        never in the prompts of later turns; where a template wants some and there is none, it is empty and not learnt.
-        Raises Refused where the template cannot take the conversation, or a single turn that does not fit is to be
-        refused.
+        `sampled` are the tokens, each including its end token, that a model with this tokenizer sampled for the
+        assistant's messages: they are learnt as sampled. Reasoning is learnt where a message has it
+        (`reasoning`), and is never in the prompts of later turns; where a template expects some and there is
+        none, it is empty and not learnt.
+        Raises Refused where the template cannot take the conversation, or a single turn that does not fit is to
+        be refused.
         """
         messages = [{**each, "content": self._said(each["content"])} for each in messages]
         known = len(self._tokenizer)
@@ -231,7 +235,7 @@ class Renderer:
         return [each for each in sequences if any(each.learnt)], done
 
     def prompt(self, messages: Sequence[Message], most: int) -> list[int]:
-        """The tokens in which a model is asked for the assistant's next message of at most `most` tokens.
+        """The tokens that ask a model for the assistant's next message of at most `most` tokens.
 
         Raises Refused where the template cannot take the conversation, or not even the rules and the last turn fit.
         """
@@ -259,7 +263,7 @@ class Renderer:
         return without_control(text, self._control) if self._marks is None else self._marks.broken(text)
 
     def _turns(self, messages: Sequence[Message], turns: Sequence[int]) -> list[_Turn]:
-        """The assistant's turns at these places, each after what is sent to have it made."""
+        """The assistant's turns at these indices, each with the prompt that asks for it."""
         prompts = self._texts([messages[:at] for at in turns], ask=True)
         # A prompt that ends in a closed block asks for no reasoning.
         thoughts = [
@@ -275,7 +279,7 @@ class Renderer:
         return [self._turn(*each) for each in parts]
 
     def _turn(self, asked: str, answered: str, thought: str, prompt: list[int], whole: list[int]) -> _Turn:
-        """A turn whose prompt and whole are these, as texts and as tokens, with what was thought before the move."""
+        """A turn, from its prompt and its whole (as texts and as tokens) and the reasoning before the move."""
         begin, opening = without_block_at_end(asked), left_open(asked)
         if answered.startswith(asked):
             lead, move = _block_and_move(answered[len(asked) :], is_open=bool(opening))
@@ -302,7 +306,7 @@ class Renderer:
         return self._ids(self._texts(conversations, ask))
 
     def _texts(self, conversations: Sequence[Sequence[Message]], ask: bool) -> list[str]:
-        """Conversations as the template has them. Reasoning is in none but as `reasoning_content`."""
+        """Conversations rendered by the template. Reasoning is included only as `reasoning_content`."""
         if not conversations:
             return []
         sent = [[{name: each[name] for name in each if name != "reasoning"} for each in chat] for chat in conversations]
@@ -315,7 +319,7 @@ class Renderer:
         return texts
 
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of conversations as the template has them."""
+        """The tokens of conversations that the template has rendered."""
         return [[*self._begin, *ids] for ids in self._pieces(texts)]
 
     def _pieces(self, texts: Sequence[str]) -> list[list[int]]:
@@ -323,7 +327,7 @@ class Renderer:
         return found
 
     def _split(self, prompt: list[int], whole: list[int]) -> list[int]:
-        """What follows the prompt up to the end of the turn."""
+        """The tokens after the prompt, up to the end of the turn."""
         if whole[: len(prompt)] != prompt:
             raise TrainingRefused(_ASKED_OTHERWISE)
         return self._up_to_end(whole[len(prompt) :])
@@ -339,10 +343,11 @@ class Renderer:
         return ids[: ends[-1] + 1]
 
     def _fitted(self, messages: Sequence[Message], turn: _Turn) -> tuple[_Turn, frozenset[str]]:
-        """The last turn, which is too long, without as many old turns as need to go, and what of TOO_LONG was done.
+        """The last turn, which is too long, with as many old turns dropped as necessary, and which of TOO_LONG was
+        done.
 
-        Where that is not enough, the target loses its end, or the turn is SKIPPED or refused, as `too_long` says. One
-        whose prompt leaves no room is SKIPPED in place of being cut.
+        If that is not enough, the target is cut at its end, or the turn is SKIPPED or refused, as `too_long` says. A
+        turn whose prompt leaves no room is SKIPPED instead of cut.
         """
 
         def last_turn(kept: Sequence[Message]) -> _Turn:
@@ -364,7 +369,7 @@ class Renderer:
         return turn._replace(target=turn.target[:room]), done | {CUT}
 
     def _refusal(self, fewest: int) -> str:
-        """Why a turn that has so many tokens in the shortest form does not fit, and what would help."""
+        """Why a turn with `fewest` tokens in its shortest form does not fit, and what would help."""
         if self.longest < self._of_model:
             limit, more = "max_length", f"raise max_length (the model can take {self._of_model})"
         else:
@@ -376,10 +381,11 @@ class Renderer:
         )
 
     def shorter(self, messages: Sequence[Message]) -> Iterator[list[Message]]:
-        """The conversation without one, two, … of its oldest turns; the first message, with the rules, stays.
+        """The conversation without its one, two, … oldest turns; the first message, with the rules, stays.
 
-        Where that is the user's, as what a move answers is, both are put into one message: most templates want turns
-        in turn, and a move without what it answers would be learnt, or asked for, as one that answers the rules.
+        If the first message has the user's role, like the message that a move answers, the two are merged: most
+        templates require alternating turns, and a move without the message it answers would be learnt, or requested, as
+        an answer to the rules.
         """
         head, rest = messages[0], messages[1:]
         for at in range(1, len(rest)):
@@ -393,12 +399,12 @@ class Renderer:
 
 
 def _lets_reason(prompt: str) -> bool:
-    """Whether a prompt does not end in a block of reasoning that is closed."""
+    """Whether a prompt does not end with a closed block of reasoning."""
     return bool(left_open(prompt)) or without_block_at_end(prompt) == prompt
 
 
 def _block_and_move(answer: str, is_open: bool) -> tuple[str, str]:
-    """What a template has of reasoning before a move, with the blanks behind it, and the rest of the turn."""
+    """The reasoning that a template puts before a move, with the blanks after it, and the rest of the turn."""
     begins = is_open or MARK.match(answer.lstrip())
     closed = CLOSING.search(answer) if begins else None
     if closed is None:
@@ -408,12 +414,12 @@ def _block_and_move(answer: str, is_open: bool) -> tuple[str, str]:
 
 
 def ids_hash(ids: Sequence[int]) -> str:
-    """The sha256 of tokens, each as four little-endian bytes: two prompts with the same one are the same prompt."""
+    """The sha256 of tokens, each as four little-endian bytes: equal hashes mean equal prompts."""
     return hashlib.sha256(struct.pack(f"<{len(ids)}I", *ids)).hexdigest()
 
 
 def tokenizer_hash(tokenizer: Any) -> str | None:
-    """The sha256 of what turns text into tokens and back; None for a tokenizer that is not in one piece."""
+    """The sha256 of a tokenizer's rules for turning text into tokens and back; None if they are not in one object."""
     inner = getattr(tokenizer, "backend_tokenizer", None)
     if inner is None:
         return None
@@ -423,9 +429,9 @@ def tokenizer_hash(tokenizer: Any) -> str | None:
 
 
 def begin_of_text(tokenizer: Any) -> list[int]:
-    """The token that a tokenizer puts before a text where it is not told otherwise; nothing for one that puts none.
+    """The token that a tokenizer puts before a text by default; empty if it puts none.
 
-    What it does is looked at, as its `add_bos_token` does not always say: a saved tokenizer has it in its processor.
+    Determined by trying it, as `add_bos_token` is unreliable: a saved tokenizer has this in its processor.
     """
     bare, whole = (tokenizer("a", add_special_tokens=each)["input_ids"] for each in (False, True))
     begin = tokenizer.bos_token_id
@@ -439,7 +445,9 @@ def control_tokens(tokenizer: Any) -> tuple[str, ...]:
 
 
 def without_control(text: str, control: Sequence[str]) -> str:
-    """A text in which nothing can be read as a control token: a space parts the first character of what could be."""
+    """A text in which nothing can be read as a control token: a space breaks each possible one after its first
+    character.
+    """
     for token in control:
         while token in text:
             text = text.replace(token, f"{token[0]} {token[1:]}" if len(token) > 1 else "")
@@ -461,13 +469,13 @@ def marks_of(tokenizer: Any) -> OwnMarks:
 
 
 def _is_normalized(tokenizer: Any) -> bool:
-    """Whether a tokenizer looks for its tokens in a text without case, accents or characters that show nothing."""
+    """Whether a tokenizer ignores case, accents or invisible characters when it looks for its tokens in a text."""
     normalizer = getattr(getattr(tokenizer, "backend_tokenizer", None), "normalizer", None)
     return normalizer is not None and any(each not in normalizer.normalize_str(each) for each in _KEPT)
 
 
 def _role_labels(tokenizer: Any) -> tuple[Sequence[str], Sequence[str]]:
-    """The names with a colon that a template gives speakers: at the beginnings of lines, and those within."""
+    """The names with a colon that a template gives speakers: those at the beginning of a line, and those within one."""
     if tokenizer.chat_template == PLAIN:
         return ROLE_LABELS, ()
     roles = ("user", "assistant", "user")
@@ -482,7 +490,7 @@ def _role_labels(tokenizer: Any) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def marked_text(sequence: MarkedTokens, tokenizer: Any) -> str:
-    """A sequence for people: the text of each run of tokens, what is to be learnt in [brackets]."""
+    """A readable form of a sequence: the text of each run of tokens, with the text to be learnt in [brackets]."""
     runs: list[tuple[bool, list[int]]] = []
     for token, learnt in zip(sequence.ids, sequence.learnt, strict=True):
         if not runs or runs[-1][0] != learnt:

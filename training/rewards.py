@@ -1,4 +1,4 @@
-"""The rewards of moves: checked, and, if asked for, made relative to what the player's role gets on average."""
+"""The rewards of moves: checked, and optionally made relative to the average for the player's role."""
 
 import math
 from collections import defaultdict
@@ -12,7 +12,7 @@ from training.methods.base import LARGEST, SAMPLED, SUPERVISED
 
 
 class RoleBaselines:
-    """The running mean of a row's rewards for each game and role, from 0 on: b ← decay·b + (1 − decay)·R.
+    """The running mean of a row's rewards for each game and role, starting at 0: b ← decay·b + (1 − decay)·R.
 
     Source: role-conditioned advantage estimation in SPIRAL, arXiv 2506.24119.
     """
@@ -22,10 +22,10 @@ class RoleBaselines:
         self._means: defaultdict[tuple[str, str], float] = defaultdict(float)
 
     def relative(self, row: Conversation) -> Conversation:
-        """The row with r − b in place of the rewards of its moves; then b takes in their mean.
+        """The row with r − b in place of its moves' rewards; then b is updated with their mean.
 
-        The mean of before is taken, so that an advantage does not depend on its own reward. Raises Refused for a move
-        without the role of its player.
+        The previous mean is subtracted, so that an advantage does not depend on its own reward. Raises Refused for a
+        move without its player's role.
         """
         found: dict[str, list[float]] = {}
         game = str(row.game)
@@ -48,7 +48,7 @@ class RoleBaselines:
 
 
 def rewarded_rows(rows: Iterable[Conversation], baselines: RoleBaselines | None = None) -> list[Conversation]:
-    """The rows, in their order: those of type `sft` without rewards, the others with one for each move.
+    """The rows in order: those of type `sft` without rewards, the others with a reward for each move.
 
     With `baselines`, rewards become relative to them. Raises Refused, naming row and message.
     """
@@ -73,7 +73,7 @@ def rewarded_rows(rows: Iterable[Conversation], baselines: RoleBaselines | None 
 
 
 def check_policy(rows: Iterable[Conversation], reference_sha256: str) -> None:
-    """Raises Refused for a row that another checkpoint played than the reference, whose probabilities it is not."""
+    """Raises Refused for a row played by a checkpoint other than the reference, as its probabilities do not apply."""
     for row in rows:
         if row.type != SUPERVISED and row.policy not in (None, reference_sha256):
             raise TrainingRefused(
@@ -83,7 +83,7 @@ def check_policy(rows: Iterable[Conversation], reference_sha256: str) -> None:
 
 
 def is_move(message: Mapping[str, Any]) -> bool:
-    """Whether a message is the assistant's and to be learnt."""
+    """Whether a message is an assistant's move to be learnt."""
     return message["role"] == "assistant" and bool(message.get("weight", 1))
 
 

@@ -1,4 +1,4 @@
-"""The rows of a training as its method needs them: conversations, moves with rewards, or comparisons."""
+"""A training's rows in the form its method needs: conversations, moves with rewards, or comparisons."""
 
 import random
 from collections import Counter
@@ -35,12 +35,12 @@ from training.span_data import REWARDED, SpanItem, SpanRows, rows_of_spans, stor
 
 @dataclass(frozen=True, slots=True)
 class TrainingRows:
-    """Rows to train on and, if any, to evaluate on, and how many were read of both.
+    """Rows to train on and, if any, to evaluate on, and how many of each were read.
 
-    `provenance` is what the checkpoint says of them beside the hash of their file. `counts` are for it, too, and for
-    the progress: `stored_reference_rows` and `computed_reference_rows`, of a method with a reference model, say of how
-    many of all rows ℓ_ref was stored in play, and of how many it was computed; `sft_rows`, how many of the rows to
-    train on are those of `sft_data`, and `sft_rows_left_out`, how many are not, as their matches were kept aside.
+    `provenance` is what the checkpoint records about them besides their file's hash. `counts` are also for it, and for
+    the progress events: `stored_reference_rows` and `computed_reference_rows`, for a method with a reference model,
+    count the rows whose ℓ_ref was stored in play or was computed; `sft_rows` counts the training rows from `sft_data`,
+    and `sft_rows_left_out` those excluded because their matches are held out.
     """
 
     rows: Rows
@@ -53,14 +53,14 @@ class TrainingRows:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceModel:
-    """A reference model: what identifies it, and ℓ_ref of the spans of sequences under it."""
+    """A reference model: its identity, and ℓ_ref of the spans of sequences under it."""
 
     identity: str
     log_probs: Callable[[Sequence[MarkedTokens]], Sequence[tuple[float, ...]]]
 
 
 def load_rows(method: Method, config: Config, model: Any, tokenizer: Any, render: Renderer) -> TrainingRows:
-    """Reads and renders the config's rows; `model` is the one that the training starts from.
+    """Read and render the config's rows; `model` is the one that the training starts from.
 
     Raises Refused for rows, or a reference model, that the method cannot be trained with.
     """
@@ -74,7 +74,7 @@ def load_rows(method: Method, config: Config, model: Any, tokenizer: Any, render
 def render_config_rows(
     method: Method, config: Config, render: Renderer, reference: Callable[[WithReference], ReferenceModel]
 ) -> TrainingRows:
-    """Reads and renders the config's rows; `reference` finds the reference model, for a method that has one.
+    """Read and render the config's rows; `reference` provides the reference model, for a method that has one.
 
     Raises Refused for rows that the method cannot be trained with, and as `reference` does.
     """
@@ -99,7 +99,7 @@ def _comparisons(config: StableAlignmentConfig, render: Renderer) -> TrainingRow
 
 
 def _render_responses(rows: Sequence[Conversation], render: Renderer) -> SpanRows:
-    """An item of each move that is to be learnt, as of a query with one response."""
+    """One item for each move to be learnt, treated as a query with one response."""
     items: list[SpanItem] = []
     groups: list[str] = []
     too_long: Counter[str] = Counter()
@@ -117,9 +117,9 @@ def _render_responses(rows: Sequence[Conversation], render: Renderer) -> SpanRow
 
 
 def _render_comparisons(config: StableAlignmentConfig, rows: Sequence[Comparison], render: Renderer) -> SpanRows:
-    """An item of each query, with the best response first. Which others are compared depends on seed and row alone.
+    """One item for each query, with the best response first. Which others are compared depends only on seed and row.
 
-    A query of which one of these responses has to be left out is left out itself: nothing stands in for it.
+    A query is left out if any of these responses has to be left out: nothing replaces it.
     """
     items: list[SpanItem] = []
     groups: list[str] = []
@@ -138,7 +138,7 @@ def _render_comparisons(config: StableAlignmentConfig, rows: Sequence[Comparison
 
 
 def _under_one_prompt(compared: Sequence[Conversation], render: Renderer) -> TokenRows:
-    """The responses to a query, from which as many old turns are dropped as the longest of them leaves no room for.
+    """The responses to a query, with as many old turns dropped as needed to fit the longest of them.
 
     They count as one row in `too_long`.
     """
@@ -194,7 +194,7 @@ def _spans(method: Method, config: WithReference, render: Renderer, reference: R
 
 @dataclass(frozen=True, slots=True)
 class _SupervisedRows:
-    """What is mixed in from `sft_data`; without that file nothing."""
+    """The rows mixed in from `sft_data`; empty without that file."""
 
     rows: Sequence[Conversation] = ()
     provenance: Mapping[str, str] = field(default_factory=dict)
@@ -202,7 +202,7 @@ class _SupervisedRows:
 
 
 def _read_supervised(config: Config, aside: Sequence[Grouped]) -> _SupervisedRows:
-    """The rows of `sft_data`, but for those of matches that are kept aside: that are the same with and without them.
+    """The rows of `sft_data`, without those of held-out matches, so that held-out matches stay unseen.
 
     Raises Refused, also where no row is left.
     """
@@ -221,8 +221,8 @@ def _read_supervised(config: Config, aside: Sequence[Grouped]) -> _SupervisedRow
 
 
 def _usable(row: Conversation, reference_sha256: str, precision: str) -> Conversation:
-    """The row without the log-probabilities of another model than the reference, of another precision, or of a server,
-    which computes in ways of its own.
+    """The row without log-probabilities from a model other than the reference, from another precision, or from a
+    server, which computes in its own way.
     """
     if row.policy == reference_sha256 and row.dtype == precision and row.engine is None:
         return row
@@ -231,7 +231,7 @@ def _usable(row: Conversation, reference_sha256: str, precision: str) -> Convers
 
 
 def _reference_model(config: WithReference, model: Any, tokenizer: Any, longest: int) -> Any:
-    """The reference model, which is the one that the training starts from unless another one is named.
+    """The reference model: the one that the training starts from, unless another is named.
 
     Raises Refused where that has another vocabulary, or takes fewer than `longest` tokens.
     """

@@ -24,7 +24,7 @@ def learnt_spans(sequence: MarkedTokens) -> list[TargetSpan]:
 
 
 def stored_log_probs(sequence: MarkedTokens) -> tuple[float, ...] | None:
-    """ℓ in play of each span to be learnt, the mean over its tokens to be learnt; None if that of one is not known."""
+    """ℓ in play of each span to be learnt, the mean over its tokens to be learnt; None if any is unknown."""
     found = []
     for span in learnt_spans(sequence):
         if span.log_probs is None:
@@ -36,10 +36,10 @@ def stored_log_probs(sequence: MarkedTokens) -> tuple[float, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class SpanItem:
-    """What a loss needs together: a sequence, or those of all responses to a query.
+    """The unit that a loss needs together: one sequence, or those of all responses to a query.
 
-    `reference` holds ℓ_ref of each of the learnt spans, in their order; empty without a reference model. `kinds` is the
-    kind of each value that the loss makes of the item.
+    `reference` holds ℓ_ref of each learnt span, in order; empty without a reference model. `kinds` is the kind of each
+    value that the loss makes of the item.
     """
 
     sequences: tuple[MarkedTokens, ...]
@@ -48,13 +48,13 @@ class SpanItem:
 
     @property
     def is_compared(self) -> bool:
-        """Whether a value of the item is not that of a supervised span."""
+        """Whether any value of the item is not for a supervised span."""
         return REWARDED in self.kinds
 
 
 @dataclass(frozen=True, slots=True)
 class SpanRows:
-    """What is trained on: items and the group of each, and what was done with rows that were too long."""
+    """The items to train on, the group of each, and what was done with rows that were too long."""
 
     items: tuple[SpanItem, ...]
     groups: tuple[str, ...]
@@ -87,9 +87,9 @@ class SpanRows:
         return torch.bincount(torch.tensor([kind for item in self.items for kind in item.kinds]), minlength=KINDS)
 
     def with_reference(self, log_probs: Callable[[Sequence[MarkedTokens]], Sequence[tuple[float, ...]]]) -> "SpanRows":
-        """The same rows with ℓ_ref of each span, which `log_probs` finds for the sequences in their order.
+        """The same rows with ℓ_ref of each span, which `log_probs` gives for the sequences in order.
 
-        It is 0 in items without a span that is compared: nothing is asked for these.
+        Items with no compared span get 0: `log_probs` is not asked for them.
         """
         compared = [sequence for item in self.items if item.is_compared for sequence in item.sequences]
         found = iter(log_probs(compared))
@@ -103,7 +103,7 @@ class SpanRows:
 
 
 def rows_of_spans(rows: TokenRows, rewarded: bool) -> SpanRows:
-    """An item of each sequence. With `rewarded`, spans without a reward are supervised."""
+    """One item for each sequence. With `rewarded`, spans without a reward are supervised."""
     items = []
     for sequence in rows.sequences:
         bare = [rewarded and span.reward is None for span in learnt_spans(sequence)]
@@ -114,7 +114,7 @@ def rows_of_spans(rows: TokenRows, rewarded: bool) -> SpanRows:
 class SpanCollator:
     """Puts the sequences of items into a batch and numbers their spans.
 
-    A row of the batch is a sequence, padded on the right, or, with `packed`, the only row holds them all; then the
+    Each row of the batch is one sequence, padded on the right; with `packed`, a single row holds them all, and the
     sequences of an item that begin with the same tokens share these.
     """
 
@@ -123,12 +123,12 @@ class SpanCollator:
         self._packed = packed
 
     def __call__(self, rows: Sequence[tuple[int, SpanItem]]) -> dict[str, Any]:
-        """A batch of N rows of T tokens with S spans, of which a loss makes U values:
+        """A batch of N rows of T tokens with S spans, from which a loss makes U values.
 
         `input_ids`, `labels` and `owners` (N, T), the last with the number of each token's span, −1 for none;
         `reference`, `weights`, `rewards`, `supervised` and `items` (S,), as in SpanBatch; `kinds` and `origins` (U,),
-        the kind of each value and the item it is of; and `rows` (B,), the items' numbers. A packed batch also has
-        `position_ids` (N, T) and `segments`, as in Packed.
+        each value's kind and item; and `rows` (B,), the items' numbers. A packed batch also has `position_ids` (N, T)
+        and `segments`, as in Packed.
         """
         items = [item for _, item in rows]
         found = [(at, span) for at, item in enumerate(items) for each in item.sequences for span in learnt_spans(each)]
@@ -170,7 +170,7 @@ class SpanCollator:
 
 
 def _owners(sequences: Sequence[MarkedTokens]) -> Iterator[Tensor]:
-    """For each sequence the number of each token's span among those of all of them, −1 for none."""
+    """For each sequence, the number of each token's span, counted across all sequences; −1 for none."""
     count = 0
     for each in sequences:
         owners, learnt = torch.full((len(each.ids),), -1), torch.tensor(each.learnt)
@@ -183,7 +183,7 @@ def _owners(sequences: Sequence[MarkedTokens]) -> Iterator[Tensor]:
 def _shared(item: SpanItem) -> list[int]:
     """How many tokens each sequence of an item shares with the one before it.
 
-    The token before the first one that is learnt is not among them: each sequence goes on differently from there.
+    The token before the first learnt one is not shared: each sequence continues differently from there.
     """
     sequences = item.sequences
     if len(sequences) == 1:

@@ -13,9 +13,9 @@ from training.trainer import TokenTrainer, is_counted
 
 
 class SpanTrainer(TokenTrainer):
-    """Trains on items of target spans; the loss gets the config of its method.
+    """Trains on items of target spans; the loss gets its method's config.
 
-    Figures that the loss tells, such as `kl`, are logged beside it: their means since the last log.
+    The loss's extra metrics, such as `kl`, are logged with it as their means since the last log.
     """
 
     _find_loss = staticmethod(find_span_loss)
@@ -31,7 +31,9 @@ class SpanTrainer(TokenTrainer):
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Tensor:
-        """The micro-batch's part of the means over the step. `num_items_in_batch` (KINDS,) has the step's totals."""
+        """The micro-batch's contribution to the means over the step. `num_items_in_batch` (KINDS,) has the step's
+        totals.
+        """
         found = self._loss(span_batch(inputs, span_log_probs(model, inputs, self._positions)), self._config)
         for name, figure in found.figures.items():
             pair = torch.stack([figure[0], figure[1].double()]) * self.counts  # all processes log the same names
@@ -42,7 +44,7 @@ class SpanTrainer(TokenTrainer):
         )
 
     def _get_num_items_in_batch(self, batch_samples: list[Any], device: torch.device) -> Any:
-        """The values of each kind in an optimizer step, on all devices. Shape (KINDS,)."""
+        """The number of values of each kind in an optimizer step, on all devices. Shape (KINDS,)."""
         if not batch_samples:
             return None
         kinds = torch.cat([batch["kinds"][: None if is_counted(batch) else 0] for batch in batch_samples])
@@ -50,7 +52,7 @@ class SpanTrainer(TokenTrainer):
         return self.accelerator.reduce(totals) if self.args.world_size > 1 else totals
 
     def log(self, logs: dict[str, float], *given: Any, **named: Any) -> None:
-        """Logs the figures of the steps since the last log beside their loss."""
+        """Log the loss with the extra metrics of the steps since the last log."""
         if "loss" in logs:
             for name, pair in self._figures.items():
                 total, count = (self.accelerator.reduce(pair) if self.args.world_size > 1 else pair).tolist()
@@ -59,7 +61,7 @@ class SpanTrainer(TokenTrainer):
         super().log(logs, *given, **named)
 
     def _held_out_loss(self) -> tuple[float, int]:
-        """The loss as in a step that takes in all rows kept aside, and how many tokens they learn."""
+        """The loss of the held-out rows, computed as for one step with all of them, and how many tokens they learn."""
         rows = self.eval_dataset
         assert isinstance(rows, SpanRows)  # noqa: S101 - the method's own rows
         totals = rows.totals.to(self.args.device)

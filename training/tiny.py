@@ -1,7 +1,7 @@
-"""A small language model from nothing: Llama's architecture, and a vocabulary of the words that occur in the rows.
+"""A small language model trained from scratch: Llama's architecture, with the words of the rows as its vocabulary.
 
-Words are lower case and spaces carry no meaning, so what people type finds its word however they type it. Control
-tokens are outside the words: `marks` sees to it that no text is read as one.
+Words are lower case and spaces carry no meaning, so text matches its words however people type it. Control tokens are
+not words: `marks` ensures that no text is read as one.
 """
 
 from collections import Counter
@@ -49,7 +49,7 @@ def make(config: TinyConfig) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast]
 def words_of(
     conversations: Sequence[Conversation], min_count: int, max_words: int, renderer: int = RENDERER
 ) -> list[str]:
-    """The words of the rows as a renderer of that version has them, the most frequent first.
+    """The words of the rows as this renderer version renders them, the most frequent first.
 
     Raises Refused where none is frequent enough.
     """
@@ -66,7 +66,7 @@ def words_of(
 
 
 def make_tokenizer(words: Iterable[str], length: int) -> PreTrainedTokenizerFast:
-    """A word-level tokenizer with the control tokens first, and the chat template that goes with them."""
+    """A word-level tokenizer with the control tokens first, and its chat template."""
     vocabulary = {word: number for number, word in enumerate((*CONTROL, *words))}
     inner = _splitter()
     inner.model = WordLevel(vocabulary, unk_token=UNKNOWN)
@@ -86,7 +86,7 @@ def make_tokenizer(words: Iterable[str], length: int) -> PreTrainedTokenizerFast
 
 
 def make_model(config: TinyConfig, tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
-    """A model with fresh weights, drawn from torch's generator. It never says a control token but the end."""
+    """A model with new weights, drawn from torch's generator. It never emits a control token except the end."""
     end, padding = tokenizer.eos_token_id, tokenizer.pad_token_id
     model = LlamaForCausalLM(
         LlamaConfig(

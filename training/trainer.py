@@ -1,13 +1,15 @@
-"""transformers' Trainer as Parlor uses it: exact accumulation, exact resume, a stop at what is no number.
+"""transformers' Trainer as Parlor uses it: exact accumulation, exact resume, and a stop at non-finite numbers.
 
 How it departs from the library's defaults:
-- the loss is a sum over the tokens to be learnt, divided by their weights in the whole optimizer step, so the same
-  rows give the same gradients however they are accumulated; the loss of an evaluation is a mean over tokens as well;
+- the loss is a sum over the tokens to be learnt, divided by their weights in the whole optimizer step,
+  so the same rows give the same gradients however they are accumulated; the evaluation loss is a mean
+  over tokens as well;
 - the order of rows is a function of seed and epoch (`data.EpochOrder`);
-- several processes make the very step of one: one that has no rows left in a step computes a row that does not count;
-- a checkpoint gets its name when it is whole, so a kill leaves nothing that looks like one;
-- every loss, and the norm of every gradient before it is shortened, is looked at before it changes the weights, and
-  weights are before they are saved.
+- several processes take exactly the steps of one: a process with no rows left in a step computes a row
+  that does not count;
+- a checkpoint gets its name only when complete, so a kill leaves nothing that looks like one;
+- every loss, and the norm of every gradient before clipping, is checked before it changes the weights,
+  and weights are checked before they are saved.
 """
 
 import math
@@ -37,30 +39,30 @@ MOST_LOGGED = 300  # steps that are told of where it is left to us
 
 
 def checkpoints_in(run: Path) -> list[Path]:
-    """The whole checkpoints of a run, oldest first."""
+    """The complete checkpoints of a run, oldest first."""
     return sorted(run.glob(f"{PREFIX}*"), key=lambda path: int(path.name.removeprefix(PREFIX)))
 
 
 def renderer_version(config: Config) -> int:
-    """With which version of the renderer a training goes on that was begun, or a new one begins."""
+    """The renderer version of the training to resume, or the current one for a new training."""
     begun = checkpoints_in(config.run_folder) if config.resume else []
     return renderer_of(read_provenance(begun[-1])) if begun else RENDERER
 
 
 def is_over(checkpoint: Path) -> bool:
-    """Whether a training has nothing left to do after this checkpoint: its last step, or where it was stopped early."""
+    """Whether a training has nothing left to do after this checkpoint: at its last step, or where it stopped early."""
     state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
     stopped: bool = state.stateful_callbacks["TrainerControl"]["args"]["should_training_stop"]
     return stopped or state.global_step >= state.max_steps
 
 
 def is_counted(batch: Mapping[str, Any]) -> bool:
-    """Whether the rows of a batch count: those with numbers below 0 only give a process something to compute."""
+    """Whether a batch's rows count: rows with negative numbers only give a process something to compute."""
     return bool(batch["rows"][0] >= 0)
 
 
 class _CountedRows:
-    """A collator that leaves out rows which do not count, unless it has no others; then it takes one of them."""
+    """A collator that drops rows that do not count; if there are no others, it keeps one of them."""
 
     def __init__(self, collate: Callable[[Sequence[Any]], dict[str, Tensor]]) -> None:
         self._collate = collate
@@ -70,11 +72,11 @@ class _CountedRows:
 
 
 class TokenTrainer(Trainer):
-    """Trains on marked tokens by the loss of that name.
+    """Trains on marked tokens with the named loss.
 
-    `provenance` is what every checkpoint says of itself beside its step and metrics. Raises TrainingFailed at a loss or
-    a norm of the gradients that is not finite, before it changes the weights, at weights that are not, before they are
-    saved, and when the disk is full.
+    `provenance` is what every checkpoint records besides its step and metrics. Raises TrainingFailed at a non-finite
+    loss or gradient norm, before it changes the weights; at non-finite weights, before they are saved; and when the
+    disk is full.
     """
 
     # The loss has divided by the weights of all micro-batches; the Trainer must not divide by their number again.
@@ -126,7 +128,9 @@ class TokenTrainer(Trainer):
         self.add_callback(_GradientCheck(self.check_step))
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
-        """The schedule; its last step is never part of the warm-up, as a single one would then learn nothing."""
+        """The schedule; its last step is never part of the warm-up, as a training of one step would then learn
+        nothing.
+        """
         self.args.warmup_steps = min(self.args.get_warmup_steps(num_training_steps), num_training_steps - 1)
         return super().create_scheduler(num_training_steps, optimizer)
 
@@ -144,7 +148,7 @@ class TokenTrainer(Trainer):
             self.data_collator = of_training
 
     def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
-        """Forward and backward of one micro-batch; keeps which rows it held, for `check_step`."""
+        """Forward and backward pass of one micro-batch; records its rows for `check_step`."""
         self.counts = is_counted(inputs)
         self.rows_of_step.append(inputs.pop("rows"))
         self.tokens_seen += inputs["input_ids"].numel() * self.counts
@@ -153,7 +157,7 @@ class TokenTrainer(Trainer):
         return loss
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *given: Any, **named: Any) -> Any:
-        """The loss of one micro-batch; its weights are for the loss alone, not for the model."""
+        """The loss of one micro-batch; its weights go to the loss only, not to the model."""
         self._weights = inputs.pop("weights")
         return super().compute_loss(model, inputs, *given, **named) * self.counts
 
@@ -170,12 +174,12 @@ class TokenTrainer(Trainer):
         return self.accelerator.gather(total).sum() if self.args.world_size > 1 else total
 
     def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
-        """The norm of the gradients as they were before they were shortened; kept for `check_step`."""
+        """The norm of the gradients before clipping; kept for `check_step`."""
         self._gradient_norm = super()._get_grad_norm(model, grad_norm)
         return self._gradient_norm
 
     def check_step(self) -> None:
-        """Looks at losses and gradients before the optimizer does. Raises Failed, naming step and rows."""
+        """Check losses and gradients before the optimizer uses them. Raises Failed, naming step and rows."""
         losses = torch.isfinite(torch.stack(self.losses_of_step)).tolist()
         groups, self.rows_of_step, self.losses_of_step = self._groups(losses), [], []
         finite = self._has_finite_gradient_norm()  # asked by all processes, as it gathers what each has
@@ -192,7 +196,7 @@ class TokenTrainer(Trainer):
             )
 
     def check_weights(self) -> None:
-        """Looks at the weights before they are saved: the last step may have spoilt them. Raises Failed."""
+        """Check the weights before they are saved: the last step may have spoilt them. Raises Failed."""
         own = (each.to_local() if isinstance(each, DTensor) else each for each in self.model_wrapped.parameters())
         if any_process(not all(bool(torch.isfinite(each).all()) for each in own), self.args.device):
             raise StepFailed(
@@ -207,8 +211,8 @@ class TokenTrainer(Trainer):
     def _has_finite_gradient_norm(self) -> bool:
         """Whether the optimizer can use the gradients.
 
-        Numbers that are finite may have a norm that is not: shortened to `max_grad_norm` they would be 0, and nothing
-        would be learnt. With float16 it need not be finite: the scaler leaves such a step out.
+        Finite gradients may have a non-finite norm: clipped to `max_grad_norm` they would be 0, and nothing would be
+        learnt. With float16 the norm need not be finite: the scaler skips such a step.
         """
         norm = self._gradient_norm
         if norm is None or self._config.precision == "float16":
@@ -216,13 +220,13 @@ class TokenTrainer(Trainer):
         return math.isfinite(norm.full_tensor() if isinstance(norm, DTensor) else norm)
 
     def _groups(self, finite: Sequence[bool]) -> list[str]:
-        """The groups of the micro-batches whose loss is not finite, or of all, each once."""
+        """The groups of the micro-batches whose loss is not finite, else of all micro-batches, each once."""
         bad = [rows for rows, good in zip(self.rows_of_step, finite, strict=True) if not good] or self.rows_of_step
         groups = list(dict.fromkeys(self._rows.groups[number] for each in bad for number in each.tolist()))
         return groups if len(groups) <= 8 else [*groups[:8], f"{len(groups) - 8} more"]
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
-        """The loss over the rows kept aside, as `eval_loss`. Raises StepFailed, in all processes, if NaN."""
+        """The loss over the held-out rows, as `eval_loss`. Raises StepFailed, in all processes, if not finite."""
         self.model_wrapped.eval()
         # An evaluation draws nothing from the generators that training draws from.
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
@@ -235,7 +239,7 @@ class TokenTrainer(Trainer):
         return metrics
 
     def _held_out_loss(self) -> tuple[float, int]:
-        """The weighted mean loss of a token over the rows kept aside, and how many tokens they learn."""
+        """The weighted mean loss per token over the held-out rows, and how many tokens they learn."""
         total = torch.zeros((), dtype=torch.float64)
         weight, tokens = 0.0, 0
         for batch in self.get_eval_dataloader():
@@ -249,7 +253,7 @@ class TokenTrainer(Trainer):
 
     @property
     def shards_weights(self) -> bool:
-        """Whether each process has but a part of the weights, or of what the optimizer knows of them."""
+        """Whether each process holds only a part of the weights or of the optimizer state."""
         return bool(self.is_fsdp_enabled or self.is_deepspeed_enabled)
 
     @property
@@ -263,7 +267,7 @@ class TokenTrainer(Trainer):
         return str(self._part)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        """A checkpoint with everything to go on from, under its name when it is whole; then the old ones go."""
+        """Save a checkpoint with everything needed to resume, named once complete; then delete old ones."""
         self.check_weights()
         final = self._config.run_folder / f"{PREFIX}{self.state.global_step}"
         known = len(self.state.log_history)
@@ -295,11 +299,11 @@ class TokenTrainer(Trainer):
                 shutil.rmtree(final)
 
     def take_up(self, checkpoint: Path) -> None:
-        """The state of a training that was over with this checkpoint; the weights stay where they are."""
+        """Restore the state of a training that was finished at this checkpoint; the weights are not loaded."""
         self.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
 
     def standing(self) -> dict[str, Any]:
-        """Step, of how many, epoch and metrics so far, for a checkpoint's provenance."""
+        """Step, number of steps, epoch and latest metrics, for a checkpoint's provenance."""
         history = self.state.log_history
         latest = {name: each[name] for each in history for name in ("loss", "eval_loss") if name in each}
         where = {"step": self.state.global_step, "steps": self.state.max_steps, "epoch": self.state.epoch}
@@ -307,7 +311,7 @@ class TokenTrainer(Trainer):
 
 
 class _GradientCheck(TrainerCallback):
-    """Calls `check_step` at the one moment when gradients are whole and weights still good."""
+    """Calls `check_step` at the one moment when gradients are complete and the weights not yet changed."""
 
     def __init__(self, check: Callable[[], None]) -> None:
         self._check = check

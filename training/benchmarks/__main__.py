@@ -1,9 +1,9 @@
-"""`python -m training.benchmarks run --config FILE`: scores a checkpoint. docs/benchmarks.md says what a config holds.
+"""`python -m training.benchmarks run --config FILE`: scores a checkpoint. docs/benchmarks.md describes the config.
 
-`tasks NAME…` says in one JSON object what tasks of lm-evaluation-harness are and whether their data is here; `fetch
+`tasks NAME…` describes tasks of lm-evaluation-harness in one JSON object and says whether their data is here; `fetch
 NAME…` has it fetched.
 
-Exit codes: 0 done, 1 failed, 2 something that cannot be run, 3 chats are to be answered first, 130 interrupted.
+Exit codes: 0 done, 1 failed, 2 something that cannot be run, 3 chats must be answered first, 130 interrupted.
 """
 
 import argparse
@@ -27,7 +27,7 @@ CHATS_FIRST = 3  # the exit code of a run that needs answers
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a command and returns the exit code; what went wrong is one line on stderr and a `failed` event."""
+    """Runs a command and returns the exit code; an error is reported as one line on stderr and a `failed` event."""
     options = _parser().parse_args(arguments)
     try:
         if options.command == "run":
@@ -84,7 +84,7 @@ def _write_requests(config: BenchmarkConfig, missing: AnswersMissing) -> int:
 
 
 def _message(error: BaseException) -> str:
-    """One line for an error. Raises it again where nobody foresaw it."""
+    """One line for an error. Raises an unexpected error again."""
     known = isinstance(error, TrainingRefused | TrainingFailed | ImportError) or is_disk_full(error)
     if not known and (isinstance(error, MemoryError) or "memory" in str(error)):
         return f"out of memory ({one_line(error)}); lower batch"

@@ -1,6 +1,6 @@
-"""Chats that a task asks of a model behind an API, which is called elsewhere: asked for here, answered in a file.
+"""Chats that a task sends to a model behind an API, which is called elsewhere: requested here, answered in a file.
 
-Whoever runs the benchmark calls the model for each chat of the requests file, adds the answers and starts it again.
+Whoever runs the benchmark calls the model for each chat of the requests file, adds the answers and runs it again.
 """
 
 import hashlib
@@ -11,23 +11,23 @@ from typing import Any, NamedTuple
 
 
 class AnswerRequest(NamedTuple):
-    """One message of the user, and how many tokens the answer may have. It is to be the likeliest one."""
+    """One user message, and the maximum number of tokens of its answer, which is to be the likeliest one."""
 
     text: str
     most_tokens: int
 
     @property
     def key(self) -> str:
-        """What its answer is found by: the same chat is asked once."""
+        """The key under which its answer is found: the same chat is asked once."""
         return hashlib.sha256(json.dumps(self).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
-        """As a line of the requests file has it."""
+        """The request as a line of the requests file."""
         return {"key": self.key, "text": self.text, "max_tokens": self.most_tokens}
 
 
 class AnswersMissing(Exception):
-    """Chats are to be answered before a task can be scored."""
+    """Chats must be answered before a task can be scored."""
 
     def __init__(self, requests: Sequence[AnswerRequest]) -> None:
         super().__init__(f"{len(requests)} chats without an answer")
@@ -35,14 +35,14 @@ class AnswersMissing(Exception):
 
 
 class RecordedAnswers:
-    """The answers that a file holds, one JSON object a line: `{"key", "text"}`."""
+    """The answers in a file, one JSON object per line: `{"key", "text"}`."""
 
     def __init__(self, path: Path) -> None:
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         self._texts = {each["key"]: each["text"] for each in map(json.loads, lines)}
 
     def of(self, requests: Sequence[AnswerRequest]) -> list[str]:
-        """The answer to each. Raises AnswersMissing with those that have none."""
+        """The answer to each request. Raises AnswersMissing with the requests that have none."""
         missing = {each.key: each for each in requests if each.key not in self._texts}
         if missing:
             raise AnswersMissing([*missing.values()])
@@ -50,7 +50,7 @@ class RecordedAnswers:
 
 
 def write_requests(path: Path, requests: Sequence[AnswerRequest]) -> None:
-    """Write what is to be asked, whole or not at all."""
+    """Write the requests, completely or not at all."""
     draft = path.with_suffix(".part")
     draft.write_text("".join(f"{json.dumps(each.as_json())}\n" for each in requests), encoding="utf-8")
     draft.replace(path)

@@ -1,4 +1,4 @@
-"""What a benchmark is run with: one JSON file, checked before anything heavy is loaded."""
+"""The config of a benchmark: one JSON file, checked before anything heavy is loaded."""
 
 from pathlib import Path
 from typing import Literal
@@ -37,10 +37,10 @@ class BenchmarkedCheckpoint(BaseModel):
 
 
 class BenchmarkConfig(BaseModel):
-    """All of a run. Without a checkpoint the answers of a chat model are scored, which are read from `answers`.
+    """The config of a run. Without a checkpoint, the answers of a chat model are read from `answers` and scored.
 
-    `limit` is how many items of each task, or of each part of one, are taken, None for all; `shots` how many solved
-    examples are before each, None for as many as the task says; `batch` how many sequences are computed together.
+    `limit` is the number of items used of each task, or of each part of one, None for all; `shots` the number of solved
+    examples before each, None for as many as the task says; `batch` the number of sequences computed together.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

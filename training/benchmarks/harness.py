@@ -1,7 +1,7 @@
-"""Tasks of lm-evaluation-harness (extra `benchmarks`): what they are, whether their data is here, and their scores.
+"""Tasks of lm-evaluation-harness (extra `benchmarks`): their description, whether their data is here, and their scores.
 
-Nothing is fetched while a benchmark runs; `fetch` is the one function that asks a server. Loaded only where a task of
-the harness is asked for.
+Nothing is fetched while a benchmark runs; `fetch` is the only function that contacts a server. Loaded only if a task of
+the harness is requested.
 
 Source: https://github.com/EleutherAI/lm-evaluation-harness
 """
@@ -32,7 +32,7 @@ _MOST_TOKENS = 256  # of an answer, where a task does not say
 
 
 class HarnessTask(NamedTuple):
-    """A task or group of the harness: which kinds of output it scores, and the data that is not on this machine."""
+    """A task or group of the harness: the kinds of output it scores, and the data missing on this machine."""
 
     name: str
     outputs: frozenset[str]
@@ -40,12 +40,12 @@ class HarnessTask(NamedTuple):
 
     @property
     def generates(self) -> bool:
-        """Whether it scores answers alone, as a model behind an API can give them."""
+        """Whether it scores only answers, as a model behind an API can give them."""
         return self.outputs == {GENERATE}
 
 
 def source() -> str:
-    """What scores these tasks, with its version."""
+    """The program that scores these tasks, with its version."""
     return f"{PACKAGE} {version(PACKAGE)}"
 
 
@@ -66,7 +66,7 @@ def find_task(name: str) -> HarnessTask | None:
 
 
 def fetch(names: Sequence[str]) -> None:
-    """Load tasks with their data, from a server where it is not here yet. Raises TrainingRefused."""
+    """Load tasks with their data, from a server if it is not here yet. Raises TrainingRefused."""
     try:
         _manager().load([*names])
     except Exception as error:  # whatever the readers of a hundred formats raise
@@ -102,20 +102,20 @@ def evaluate(name: str, model: Any, config: BenchmarkConfig) -> TaskResult:
 
 
 def language_model(model: Any, tokenizer: Any, batch: int) -> Any:
-    """A checkpoint that was loaded, as the harness takes one."""
+    """A loaded checkpoint in the form that the harness takes."""
     wrapper = import_module("lm_eval.models.huggingface").HFLM  # loads torch, which recorded answers do without
     return wrapper(pretrained=model, tokenizer=tokenizer, backend="causal", batch_size=batch)
 
 
 class AnsweringModel(LM):
-    """Answers that were recorded, as the harness takes a model. Raises AnswersMissing for those that are not there."""
+    """Recorded answers in the form of a model for the harness. Raises AnswersMissing for missing ones."""
 
     def __init__(self, answers: RecordedAnswers) -> None:
         super().__init__()
         self._answers = answers
 
     def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:  # noqa: ARG002
-        """Each answer as far as the first of the texts that end it."""
+        """Each answer up to the first of its stop texts."""
         asked = [each.args for each in requests]
         chats = [AnswerRequest(text, int(more.get("max_gen_toks", _MOST_TOKENS))) for text, more in asked]
         return [
@@ -167,9 +167,9 @@ def _is_here(path: str | None, part: str | None) -> bool:
 
 
 def _task_scores(own: Mapping[str, Any]) -> dict[str, TaskScore]:
-    """Scores by metric, of results such as `acc,none` and `acc_stderr,none`; of several filters the last one counts.
+    """Scores by metric, from results such as `acc,none` and `acc_stderr,none`; of several filters the last one counts.
 
-    One that is no finite number, as of a model that computes NaN, has the value None.
+    A score that is no finite number, such as from a model that computes NaN, has the value None.
     """
     found = {}
     for key, value in own.items():
@@ -181,7 +181,7 @@ def _task_scores(own: Mapping[str, Any]) -> dict[str, TaskScore]:
 
 
 def _finite(value: Any) -> float | None:
-    """The number, as which not everything comes: "N/A" stands for a standard error that is not known."""
+    """The value if it is a finite number; the harness gives "N/A" for an unknown standard error."""
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 

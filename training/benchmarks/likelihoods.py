@@ -1,4 +1,4 @@
-"""How likely a checkpoint finds what follows a text: sums of log-probabilities, many continuations at once."""
+"""Log-likelihoods of continuations under a checkpoint: sums of log-probabilities, many continuations at once."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from training.rendering import begin_of_text
 
 
 def load_checkpoint(checkpoint: BenchmarkedCheckpoint) -> tuple[Any, Any]:
-    """Model and tokenizer, where they are to compute. Raises TrainingRefused."""
+    """Model and tokenizer, on the device that computes. Raises TrainingRefused."""
     disable_progress_bar()
     there = torch.cuda.is_available()
     if checkpoint.device == "cuda" and not there:
@@ -29,9 +29,10 @@ def load_checkpoint(checkpoint: BenchmarkedCheckpoint) -> tuple[Any, Any]:
 class LogLikelihoods:
     """Sums the log-probabilities of continuations under a model, `batch` sequences at once.
 
-    A pair is tokenised as one text, as lm-evaluation-harness does, after the token that the tokenizer begins texts
-    with: what follows the tokens of the context alone is the continuation. What is too long for the model loses its
-    beginning, a continuation that is so itself as well. `progress` is called with how many pairs of how many are done.
+    A pair is tokenised as one text, as lm-evaluation-harness does, after the tokenizer's beginning-of-text token:
+    whatever follows the tokens of the context alone is the continuation. A pair that is too long for the model is
+    truncated at its beginning, even into the continuation if that alone is too long. `progress` is called with the
+    number of pairs done and their total.
     """
 
     def __init__(self, model: Any, tokenizer: Any, batch: int, progress: Callable[[int, int], None]) -> None:
@@ -43,7 +44,9 @@ class LogLikelihoods:
         self._begin = begin_of_text(tokenizer)
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """The log-likelihood of each continuation after its context, in nats. Raises Failed for one that is none."""
+        """The log-likelihood of each continuation after its context, in nats. Raises Failed for one that is not
+        finite.
+        """
         encoded = [self._encode(*pair) for pair in pairs]
         order = sorted(range(len(pairs)), key=lambda at: -len(encoded[at][0]))
         found = [0.0] * len(pairs)
@@ -60,7 +63,7 @@ class LogLikelihoods:
         return found
 
     def _encode(self, context: str, continuation: str) -> tuple[list[int], int]:
-        """The tokens of both, and how many of the last ones are the continuation's."""
+        """The tokens of both, and the number of those at the end that belong to the continuation."""
         both, alone = (
             self._tokenizer(each, add_special_tokens=False)["input_ids"] for each in (context + continuation, context)
         )

@@ -1,7 +1,7 @@
-"""Multiple-choice questions in a file, one JSON object a line: `{"question", "choices", "answer"}`, scored here.
+"""Multiple-choice questions in a file, one JSON object per line: `{"question", "choices", "answer"}`, scored here.
 
-As `choices`, a question is put as `Question: …`, a line `Answer:` and a space with a choice; no examples go before it.
-As `letters`, a chat model is shown all choices under letters and asked for one of them.
+As `choices`, a question is written as `Question: …`, a line `Answer:` and a space with a choice; there are no examples
+before it. As `letters`, a chat model is shown all choices under letters and asked for one of them.
 """
 
 import re
@@ -34,7 +34,7 @@ Pairs = Sequence[tuple[str, str]]  # contexts, and what may follow each
 
 
 class Question(NamedTuple):
-    """A question, what may be answered, and which of these is right, from 0 on."""
+    """A question, its choices, and the index of the right one, counted from 0."""
 
     text: str
     choices: Sequence[str]
@@ -49,7 +49,9 @@ def read_questions(path: Path, limit: int | None = None) -> list[Question]:
 def score_choices(
     name: str, path: Path, limit: int | None, log_likelihoods: Callable[[Pairs], Sequence[float]]
 ) -> TaskResult:
-    """The task of a file as `choices`: `log_likelihoods` gives that of each continuation after its context."""
+    """The result of a file's questions as `choices`; `log_likelihoods` gives that of each continuation after its
+    context.
+    """
     questions = read_questions(path, limit)
     pairs = [(f"Question: {each.text}\nAnswer:", f" {choice}") for each in questions for choice in each.choices]
     values = iter(log_likelihoods(pairs))
@@ -61,7 +63,9 @@ def score_choices(
 def score_letters(
     name: str, path: Path, limit: int | None, answers: Callable[[Sequence[AnswerRequest]], Sequence[str]]
 ) -> TaskResult:
-    """The task of a file as `letters`: `answers` gives that to each chat, and `chosen_letter` the letter in it."""
+    """The result of a file's questions as `letters`; `answers` gives the answer to each chat, and `chosen_letter` its
+    letter.
+    """
     questions = read_questions(path, limit)
     texts = answers([AnswerRequest(_with_letters(each), _MOST_TOKENS) for each in questions])
     right = [
@@ -73,10 +77,10 @@ def score_letters(
 
 
 def chosen_letter(text: str, choices: int) -> str | None:
-    """The letter that the answer to a question with so many choices gives; None where it gives none.
+    """The letter that an answer to a question with `choices` choices gives; None if it gives none.
 
-    A letter may be a word of the answer as well ("A good question"): one behind "answer is", in brackets or bold, alone
-    on a line or before its choice goes before others, and of several in such places the last one is meant.
+    A letter may also be a word of the answer ("A good question"): one after "answer is", in brackets or bold, alone on
+    a line or before its choice takes precedence, and of several in such places the last one counts.
     """
     letters = ascii_uppercase[:choices]
     for place in _PLACES:
@@ -91,7 +95,7 @@ def _with_letters(question: Question) -> str:
 
 
 def _version(path: Path) -> str:
-    """Which questions they were: the beginning of the file's hash."""
+    """The version of the questions: the beginning of the file's hash."""
     return file_hash(path)[:12]
 
 

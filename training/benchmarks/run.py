@@ -1,4 +1,4 @@
-"""A run of a benchmark: one task after the other, each told as soon as it is over, so that a kill costs one task."""
+"""A benchmark run: one task after the other, each reported as soon as it is done, so that a kill costs one task."""
 
 import time
 from functools import cached_property, partial
@@ -25,7 +25,7 @@ def run(config: BenchmarkConfig, progress: Progress) -> None:
 
 
 class _BenchmarkRun:
-    """See `run`. A checkpoint is loaded once, and the harness only where a task of it is asked for."""
+    """See `run`. A checkpoint is loaded once, and the harness only if one of its tasks is requested."""
 
     def __init__(self, config: BenchmarkConfig, progress: Progress) -> None:
         self._config = config

@@ -14,7 +14,7 @@ HEADLINES = ("acc", "exact_match", "r@1")
 
 
 class TaskScore(NamedTuple):
-    """A mean, None where it is no finite number, and its standard error, None where that is not known."""
+    """A mean, None if it is not a finite number, and its standard error, None if unknown."""
 
     value: float | None
     stderr: float | None
@@ -35,7 +35,7 @@ class TaskResult(NamedTuple):
 
 
 def mean_score(values: Sequence[float]) -> TaskScore:
-    """The mean of the items' values; its standard error takes the standard deviation of a sample."""
+    """The mean of the items' values; its standard error uses the sample standard deviation."""
     error = stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
     return TaskScore(fmean(values), error)
 
@@ -43,9 +43,10 @@ def mean_score(values: Sequence[float]) -> TaskScore:
 def choice_scores(
     log_likelihoods: Sequence[Sequence[float]], choices: Sequence[Sequence[str]], answers: Sequence[int]
 ) -> dict[str, TaskScore]:
-    """`acc` and `acc_norm` of questions, each with the log-likelihood of each of its choices in nats.
+    """`acc` and `acc_norm` of questions, each given by the log-likelihood of each of its choices in nats.
 
-    Right is a question whose answer is the likeliest choice: of `acc` as it is, of `acc_norm` by the character.
+    A question is right if its answer is the likeliest choice: for `acc` by the plain value, for `acc_norm` per
+    character.
     """
     plain = [float(_largest(each) == answer) for each, answer in zip(log_likelihoods, answers, strict=True)]
     by_character = [
@@ -57,7 +58,7 @@ def choice_scores(
 
 
 def headline(names: Sequence[str]) -> str:
-    """By which of its metrics a task counts, of those that have a number."""
+    """The metric by which a task counts, out of those that have a number."""
     return next((name for name in HEADLINES if name in names), names[0])
 
 

@@ -1,4 +1,4 @@
-"""Which tasks of lm-evaluation-harness can be run on this machine. Loads the harness only to look at one."""
+"""The tasks of lm-evaluation-harness that can be run on this machine. Loads the harness only to look one up."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -9,14 +9,16 @@ INSTALL = "pip install -c constraints.txt -e '.[training,benchmarks]'"
 
 
 class TasksHere(NamedTuple):
-    """Tasks as JSON, one each, and one line on why they cannot be run here, if they cannot. Each has its own, too."""
+    """One JSON object per task, and one line on why they cannot be run here, if they cannot. Each task has its own
+    line, too.
+    """
 
     tasks: Sequence[dict[str, Any]]
     refused: str | None
 
 
 def is_installed() -> bool:
-    """Whether the harness is."""
+    """Whether the harness is installed."""
     return find_spec("lm_eval") is not None
 
 
@@ -26,7 +28,7 @@ def load_harness() -> Any:
 
 
 def look(names: Sequence[str], *, answers: bool) -> TasksHere:
-    """What tasks of the harness are, and whether they can be run; `answers`: of a model that only answers."""
+    """The description of tasks of the harness, and whether they can be run; `answers`: by a model that only answers."""
     if not is_installed():
         absent = [{"name": name, "refused": _not_installed([name])} for name in names]
         return TasksHere(absent, _not_installed(names))

@@ -1,7 +1,7 @@
-"""What losses have in common, and how one is found by its name.
+"""What losses share, and how a loss is found by name.
 
-A loss of tokens (`sft`, `tiny`) is a sum over tokens. A loss of spans is made of values, one for each span or, where
-responses are compared, one for each query; the trainer takes their mean over the whole optimizer step.
+A token loss (`sft`, `tiny`) is a sum over tokens. A span loss consists of values, one for each span or, where responses
+are compared, one for each query; the trainer takes their mean over the whole optimizer step.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,9 +24,10 @@ Loss = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
 class SpanBatch:
     """The S target spans of a micro-batch. Each field has the shape (S,).
 
-    `log_probs` is ℓ, the mean log-probability of a span's tokens, and `reference` the same under the reference model
-    (0 for a method without one). `rewards` are rewards, advantages or ratings, 0 for a supervised span, which is
-    supervised. `items` is the number of the row, or of the query, that a span belongs to, in ascending order.
+    `log_probs` is ℓ, the mean log-probability of a span's tokens, and `reference` is the same under the reference model
+    (0 for a method without one). `rewards` holds rewards, advantages or ratings, and 0 for a supervised span;
+    `supervised` marks those spans. `items` is the number of the row or query that a span belongs to, in ascending
+    order.
     """
 
     log_probs: Tensor
@@ -39,10 +40,10 @@ class SpanBatch:
 
 @dataclass(frozen=True, slots=True)
 class SpanValues:
-    """What a loss of spans makes of a micro-batch.
+    """The result of a span loss for a micro-batch.
 
-    `values` (U,) are to be averaged. Each of the `figures` to be told beside the loss is a pair: what its values sum
-    up to, and how many they are.
+    `values` (U,) are to be averaged. `figures` are extra training metrics, each a pair: the sum of its values and their
+    number.
     """
 
     values: Tensor
@@ -59,7 +60,7 @@ def find_loss(name: str) -> Loss:
 
 
 def find_span_loss(name: str) -> SpanLoss:
-    """The loss of spans in the module of `training.losses` that has this name."""
+    """The span loss in the module of `training.losses` that has this name."""
     found: SpanLoss = import_module(f"training.losses.{name}").loss
     return found
 
@@ -73,7 +74,7 @@ def token_losses(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def losses_of(logits: Tensor, wanted: Tensor) -> Tensor:
-    """The negative log-likelihood of each wanted token under the logits in its place, 0 where it is IGNORED.
+    """The negative log-likelihood of each wanted token under the logits at its position, 0 where it is IGNORED.
 
     Shapes: logits (B, P, V), wanted (B, P) → (B, P).
     """
@@ -84,10 +85,11 @@ def losses_of(logits: Tensor, wanted: Tensor) -> Tensor:
 
 
 def losses_overwriting(logits: Tensor, wanted: Tensor) -> Tensor:
-    """What `losses_of` gives, for logits that nobody else reads: their gradient is made in the place where they are.
+    """The same as `losses_of`, for logits that nothing else reads: their gradient overwrites them.
 
-    So memory holds one tensor of their size instead of three. Only one backward pass is possible. Logits that were not
-    computed from other tensors (leaves) stay as they are. Shapes: logits (B, P, V), wanted (B, P) → (B, P), float32.
+    Memory thus holds one tensor of their size instead of three. Only one backward pass is possible. Logits that were
+    not computed from other tensors (leaves) are not overwritten. Shapes: logits (B, P, V), wanted (B, P) → (B, P),
+    float32.
     """
     together = logits.contiguous()
     own = together.clone() if together.is_leaf and together.requires_grad else together
@@ -118,7 +120,7 @@ class _OverwritingLosses(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, upstream: Tensor) -> tuple[Tensor, None]:
-        """The gradient of the logits, in their place."""
+        """The gradient of the logits, written over them."""
         logits, learnt = context.saved_tensors
         return logits.detach().mul_((upstream * learnt)[..., None]), None
 
@@ -126,7 +128,7 @@ class _OverwritingLosses(torch.autograd.Function):
 def span_means(losses: Tensor, owners: Tensor, count: int) -> Tensor:
     """ℓ of each span: minus the mean loss of its tokens.
 
-    Shapes: losses and owners (B, P), the number of the span that a token belongs to, −1 for none → (count,).
+    Shapes: losses and owners (B, P) → (count,). `owners` is the number of each token's span, −1 for none.
     """
     learnt = owners >= 0
     sums = losses.new_zeros(count).index_add(0, owners[learnt], losses[learnt])
@@ -134,7 +136,7 @@ def span_means(losses: Tensor, owners: Tensor, count: int) -> Tensor:
 
 
 def step_mean(values: Tensor, kinds: Tensor, totals: Tensor) -> Tensor:
-    """A micro-batch's part of the means over an optimizer step, one mean for each kind of value.
+    """A micro-batch's contribution to the means over an optimizer step, one mean for each kind of value.
 
     Shapes: values and kinds (U,), totals (K,), the number of values of each kind in the whole step.
     """
@@ -142,7 +144,7 @@ def step_mean(values: Tensor, kinds: Tensor, totals: Tensor) -> Tensor:
 
 
 def probability_ratio(log_ratio: Tensor) -> Tensor:
-    """e^x, finite and with a finite gradient whatever x is."""
+    """e^x, with a finite value and gradient for any x."""
     return log_ratio.clamp(-LARGEST_LOG_RATIO, LARGEST_LOG_RATIO).exp()
 
 

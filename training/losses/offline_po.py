@@ -15,8 +15,8 @@ from training.methods.offline_po import OfflinePoConfig
 def loss(spans: SpanBatch, config: OfflinePoConfig) -> SpanValues:
     """The values (S,) of the spans.
 
-    Told of those with a reward: its mean, the mean of ℓ − ℓ_ref as `kl`, and as `clip_fraction` the share in which the
-    clipped ratio decides.
+    The figures cover spans with a reward: the mean reward, the mean of ℓ − ℓ_ref as `kl`, and as `clip_fraction` the
+    share in which the clipped ratio decides.
     """
     drift = spans.log_probs - spans.reference
     ratio = probability_ratio(drift)

@@ -1,4 +1,4 @@
-"""Σ w·nll / Σ w over the tokens to be learnt: how unlikely they are, each with the weight of its span."""
+"""Σ w·nll / Σ w over the tokens to be learnt: their mean negative log-likelihood, weighted by their spans' weights."""
 
 from torch import Tensor
 

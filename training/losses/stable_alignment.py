@@ -1,7 +1,7 @@
 """CE(best) + ratio · max(0, mean of CE(best) − CE(i) + (r_best − r_i) / scale · margin) of each query.
 
-CE is the mean over a response's tokens, r its rating, and i runs over the responses that are rated lower than the best
-one: equal ratings make no pair. With `max_flow` the largest of these terms takes the place of their mean.
+CE is the mean over a response's tokens, r its rating, and i ranges over the responses rated lower than the best one:
+equal ratings form no pair. With `max_flow`, the largest of these terms replaces their mean.
 
 Source: Stable Alignment, arXiv 2305.16960.
 """
@@ -14,7 +14,7 @@ from training.methods.stable_alignment import StableAlignmentConfig
 
 
 def loss(spans: SpanBatch, config: StableAlignmentConfig) -> SpanValues:
-    """The values (Q,) of the queries, and the mean of what is multiplied by the ratio as `penalty`."""
+    """The values (Q,) of the queries, and as `penalty` the mean of the term that is multiplied by the ratio."""
     sizes = torch.bincount(spans.items).tolist()
     queries = zip((-spans.log_probs).split(sizes), spans.rewards.split(sizes), strict=True)
     pairs = [_best_and_penalty(losses, ratings, config) for losses, ratings in queries]

@@ -1,4 +1,4 @@
-"""The methods of training, one module each, found by name. Loads no torch, so that the app can read their fields.
+"""The training methods, one module each, found by name. Loads no torch, so that the app can read their fields.
 
 docs/training.md says how a method is added.
 """
@@ -15,10 +15,10 @@ _SHARED = ("base", "reference", "supervised")  # modules that are no method
 
 @cache
 def all_methods() -> Mapping[str, Method]:
-    """All methods by name: the `METHOD` of each module of this package. Those that any conversation will do for come
+    """All methods by name: the `METHOD` of each module of this package. Those that work with any conversation come
     first.
 
-    Raises ValueError for a method that is not named as its module is.
+    Raises ValueError for a method whose name differs from its module's.
     """
     found: dict[str, Method] = {}
     for module in sorted(each.name for each in pkgutil.iter_modules(__path__) if each.name not in _SHARED):
@@ -30,5 +30,5 @@ def all_methods() -> Mapping[str, Method]:
 
 
 def methods_here() -> Mapping[str, Method]:
-    """Those that are trained with here."""
+    """The methods that can be trained here, not only by vendors."""
     return {name: method for name, method in all_methods().items() if method.loss}

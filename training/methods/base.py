@@ -1,13 +1,14 @@
-"""What a method of training says of itself: its fields, its rows, its loss, and what it needs. Loads no torch.
+"""The definition of a training method: its fields, rows, loss and needs. Loads no torch.
 
 A field of a config is described once, here or in its method's module: type, bounds, default, title, one sentence of
-help and, in `json_schema_extra`, what JSON Schema has no word for:
+help and, in `json_schema_extra`, what JSON Schema cannot express:
 
-- `given_by`: "job" for files, folders and switches that a training job sets itself; it may be given all other fields;
-- `unit`: of what a number counts;
-- `unset`: what holds while the field is null;
-- `needs`: fields of which one must be given beside this one;
-- `rank`: its number among the fields that a form shows first.
+- `given_by`: "job" for files, folders and switches that a training job sets itself; all other fields may
+  be given to a job;
+- `unit`: the unit of a number;
+- `unset`: what applies while the field is null;
+- `needs`: fields of which at least one must be given with this one;
+- `rank`: its position among the fields that a form shows first.
 
 The JSON Schema feeds the form, the command line, the table in docs/training.md and the validation of jobs.
 """
@@ -78,7 +79,7 @@ Packing = Annotated[
 
 
 class FieldFault(ValueError):
-    """A field that cannot be: which one, what was expected of it, what came, and what to do. Its text is one line."""
+    """An invalid field: its name, what was expected, what was given, and what to do. Its text is one line."""
 
     def __init__(self, field: str, *, expected: str, got: str, remedy: str | None = None) -> None:
         self.field, self.expected, self.got, self.remedy = field, expected, got, remedy
@@ -87,7 +88,7 @@ class FieldFault(ValueError):
 
 
 def with_new_names(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields under their names of today. Raises FieldFault where one is given under both."""
+    """The fields under their current names. Raises FieldFault where one is given under both names."""
     for old, new in RENAMED.items():
         if old in raw and new in raw:
             expected = f"{new} alone, which is its new name"
@@ -278,7 +279,7 @@ class Config(BaseModel):
 
     @property
     def evaluates(self) -> bool:
-        """Whether some rows are kept aside to be evaluated on."""
+        """Whether the training evaluates on rows that it does not train on."""
         return self.eval_data is not None or self.eval_share > 0
 
     @property
@@ -288,12 +289,12 @@ class Config(BaseModel):
 
     @property
     def run_folder(self) -> Path:
-        """Where a training keeps what it needs to go on after a kill, and its logs."""
+        """The folder for a training's logs and for what it needs to resume after a kill."""
         return self.run or self.output.with_name(self.output.name + ".run")
 
 
 class FromCheckpoint(Config):
-    """The fields of a method that goes on from a checkpoint, which must have the hash if one is named."""
+    """The fields of a method that starts from a checkpoint, which must have the hash if one is given."""
 
     base: Path = Field(
         title="Base", description="The checkpoint folder to go on from.", json_schema_extra={"given_by": "job"}
@@ -346,7 +347,7 @@ class FromCheckpoint(Config):
 
 
 class Need(StrEnum):
-    """What a method needs beside a model and conversations."""
+    """A requirement of a method beyond a model and conversations."""
 
     REFERENCE_MODEL = "reference model"
     REWARDS = "rewards"
@@ -361,16 +362,16 @@ SAMPLED = "sample"  # the type of a row with rewards, which need not be named
 
 @dataclass(frozen=True, slots=True)
 class RowSchema:
-    """What the rows of a method have to be: of which kind of dataset, and what each move to be learnt has to have.
+    """The rows that a method requires: the kind of dataset, and the keys of each move to be learnt.
 
-    `keys` are those of an assistant's message beside `role` and `content`; `weight` may always be there.
+    `keys` are keys of an assistant's message besides `role` and `content`; `weight` is always allowed.
     """
 
     kind: str
     keys: tuple[str, ...]
 
     def missing(self, row: Mapping[str, Any]) -> str | None:
-        """A key that a move of the row has not; None if all are there.
+        """A key that some move of the row lacks; None if none is missing.
 
         A move of weight 0 needs none, nor does a supervised row.
         """
@@ -382,11 +383,11 @@ class RowSchema:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method of training. `loss` is a module of `training.losses`, loaded by name when the training starts; empty
-    for a method that vendors alone train with.
+    """A training method. `loss` is a module of `training.losses`, loaded by name when the training starts; empty for a
+    method that only vendors train with.
 
     `new_model` is the module with a `make(config)` that makes model and tokenizer; None for a method whose config is a
-    `FromCheckpoint`. `presets` are fields by the name of where they come from.
+    `FromCheckpoint`. `presets` maps the name of a preset's source to its fields.
     """
 
     name: str
@@ -420,14 +421,14 @@ class Method:
 
     @property
     def rows(self) -> RowSchema:
-        """What its rows have to be."""
+        """The rows that the method requires."""
         kind = COMPARISONS if Need.COMPARISONS in self.needs else CONVERSATIONS
         return RowSchema(kind, ("reward",) if Need.REWARDS in self.needs else ())
 
     def fault(self, given: Mapping[str, Any]) -> FieldFault | None:
-        """What is wrong with the fields of a job; None if they can be trained with.
+        """What is wrong with a job's fields; None if they are valid.
 
-        Files and folders, which are not known yet, count as given.
+        Files and folders, which are not yet known, count as given.
         """
         required = [name for name, field in self.config.model_fields.items() if field.is_required()]
         try:
@@ -439,13 +440,13 @@ class Method:
 
 @cache
 def fields_of(config: type[BaseModel]) -> Mapping[str, Mapping[str, Any]]:
-    """The JSON Schema of each field, made once: one page asks for those of each method hundreds of times."""
+    """The JSON Schema of each field, cached: one page asks for every method's fields hundreds of times."""
     found: Mapping[str, Mapping[str, Any]] = config.model_json_schema()["properties"]
     return found
 
 
 def needs(config: type[Config]) -> Mapping[str, Sequence[str]]:
-    """Which fields must not be given without one of which others."""
+    """For each field that needs another, the fields of which at least one must be given with it."""
     extras = {name: field.json_schema_extra for name, field in config.model_fields.items()}
     return {name: extra["needs"] for name, extra in extras.items() if isinstance(extra, dict) and "needs" in extra}  # type: ignore[misc]
 

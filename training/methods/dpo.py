@@ -1,13 +1,13 @@
 """Direct Preference Optimization: the better of two responses becomes more likely than the other one.
 
-Source: arXiv 2305.18290. There is no loss of it here: vendors train with it, and their backends have its fields.
+Source: arXiv 2305.18290. No loss is implemented here: vendors train with it, and their backends define its fields.
 """
 
 from training.methods.base import FromCheckpoint, Method, Need
 
 
 class DpoConfig(FromCheckpoint):
-    """The fields of every method that goes on from a model, and no others."""
+    """The fields of every method that starts from a model, and no others."""
 
 
 METHOD = Method(

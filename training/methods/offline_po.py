@@ -1,7 +1,7 @@
 """Offline policy optimisation: moves become more or less likely by their rewards, with a clipped ratio.
 
-Source: the offline reinforcement learning of Self-Play of Adversarial Language Game, arXiv 2404.10642; the advantages
-of roles are those of SPIRAL, arXiv 2506.24119.
+Source: the offline reinforcement learning of Self-Play of Adversarial Language Game, arXiv 2404.10642; the role-based
+advantages are those of SPIRAL, arXiv 2506.24119.
 """
 
 from typing import Literal

@@ -9,7 +9,7 @@ from training.methods.base import FromCheckpoint, Packing
 
 
 class WithReference(FromCheckpoint):
-    """The fields of a method that takes the log-probabilities of its rows under a reference model, too."""
+    """The fields of a method that also uses its rows' log-probabilities under a reference model."""
 
     packing: Packing = True
     reference: Path | None = Field(
@@ -33,7 +33,7 @@ class WithReference(FromCheckpoint):
 
     @property
     def cache_folder(self) -> Path:
-        """Where the log-probabilities under the reference are kept."""
+        """Where the log-probabilities under the reference model are cached."""
         return self.reference_cache or self.run_folder / "reference"
 
 

@@ -1,4 +1,4 @@
-"""Supervised fine-tuning: the moves of the kept seats, and nothing else, become more likely.
+"""Supervised fine-tuning: only the moves of the kept seats become more likely.
 
 Source: the filtered behaviour cloning of Liao, Tomlin & Klein 2024, arXiv 2406.18872, where the rows were filtered
 before they came here.
@@ -8,7 +8,7 @@ from training.methods.base import FromCheckpoint, Method
 
 
 class SftConfig(FromCheckpoint):
-    """The fields of every method that goes on from a checkpoint, and no others."""
+    """The fields of every method that starts from a checkpoint, and no others."""
 
 
 METHOD = Method(

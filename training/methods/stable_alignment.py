@@ -1,7 +1,7 @@
-"""Stable Alignment: the best of several rated responses is learnt, and set apart from those that are rated lower.
+"""Stable Alignment: the best of several rated responses is learnt, and pushed apart from lower-rated ones.
 
-Source: arXiv 2305.16960. The defaults are the published recipe, as far as they do not depend on memory; `PRESETS` has
-all of it, and what the published code does where nothing is said.
+Source: arXiv 2305.16960. The defaults are the published recipe as far as they do not depend on memory; `PRESETS` has
+the whole recipe, and follows the published code where the recipe says nothing.
 """
 
 from pydantic import Field

@@ -8,7 +8,7 @@ from training.methods.base import FromCheckpoint
 
 
 class WithSupervisedRows(FromCheckpoint):
-    """The fields of a method that learns from a second file of conversations, too."""
+    """The fields of a method that also learns from a second file of conversations."""
 
     sft_data: Path | None = Field(
         default=None,

@@ -1,4 +1,4 @@
-"""A small language model from nothing, with the words of the rows as its vocabulary."""
+"""A small language model trained from scratch, with the words of the rows as its vocabulary."""
 
 from typing import Self
 

@@ -13,7 +13,7 @@ from training.tinker.config import read_job
 
 
 def train_there(method: Method, config: Path, progress: Progress, stop: StopRequest) -> None:
-    """Trains at Tinker. Raises as `training.tinker.recipe.train`."""
+    """Train at Tinker. Raises as `training.tinker.recipe.train`."""
     read, place = read_job(method, config)
     os.environ.setdefault("HF_HUB_OFFLINE", "0")  # the base's tokenizer may have to be fetched
     os.environ["TINKER_TELEMETRY"] = "0"  # which sends the texts of errors

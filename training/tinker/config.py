@@ -1,4 +1,4 @@
-"""The config of a training at Tinker: the fields of its method, and under `at` where and of what it is trained."""
+"""The config of a training at Tinker: the fields of its method and, under `at`, the service and the model to train."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from training.methods.base import Config, Method, first_fault
 
 
 class TinkerPlace(BaseModel):
-    """Where a training goes on. The key itself is in no file: `key_env` is the variable that holds it."""
+    """Where a training runs. No file holds the key itself: `key_env` is the environment variable that does."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -1,9 +1,9 @@
-"""The SDK's connections: to the service alone, at addresses that may be called, and by no redirect.
+"""The SDK's connections: only to the service, only at permitted addresses, and without redirects.
 
-Left to itself the SDK connects by a library that looks up names and follows redirects on its own (pyqwest), and sends
-the key along. Each of its HTTP clients takes one of httpx in its place, but whoever uses the SDK cannot name one: the
-class of these is exchanged where the SDK makes them.
-Source: the package `tinker` 0.38, `lib/internal_client_holder.py` and `_client.py`.
+By default the SDK connects through a library (pyqwest) that resolves names and follows redirects itself, and sends the
+key along. Each of its HTTP clients accepts an httpx client instead, but callers of the SDK cannot pass one: their class
+is replaced where the SDK creates them. Source: the package `tinker` 0.38, `lib/internal_client_holder.py` and
+`_client.py`.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class ConnectionGuard:
-    """Looks after all connections to one service. `refused` says of the first one that was not made why."""
+    """Guards all connections to one service. `refused` says why the first refused connection was not made."""
 
     def __init__(self, service: str) -> None:
         self.refused: str | None = None
@@ -27,7 +27,7 @@ class ConnectionGuard:
         self._client: Any = import_module("tinker._client").AsyncTinker
 
     def install(self) -> None:
-        """From now on the SDK makes its HTTP clients here."""
+        """Make the SDK create its HTTP clients here from now on."""
         holder: Any = import_module("tinker.lib.internal_client_holder")
         holder.AsyncTinker = self._new_client
 
@@ -37,7 +37,7 @@ class ConnectionGuard:
 
 
 class _GuardedTransport(httpx.AsyncHTTPTransport):
-    """Sends requests to the origin of `service`, at the first of its addresses that accepts; each is checked."""
+    """Sends requests to the origin of `service`, at its first address that accepts; each address is checked."""
 
     def __init__(self, guard: ConnectionGuard, service: httpx.URL, proxy: str | None) -> None:
         super().__init__(proxy=proxy, http2=True)
@@ -46,7 +46,9 @@ class _GuardedTransport(httpx.AsyncHTTPTransport):
         self._proxied = proxy is not None  # the operator's own, which looks up names by itself
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Raises what httpx raises. A refusal comes as an answer, as the SDK tries for minutes after an error."""
+        """Raises what httpx raises. A refusal is returned as a response, as the SDK retries for minutes after an
+        error.
+        """
         try:
             response = await self._sent(request)
             if response.is_redirect:

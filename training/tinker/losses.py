@@ -1,7 +1,7 @@
-"""Our losses at Tinker: rows as its data, and the loss of a step as a function of the log-probabilities it gives back.
+"""Our losses at Tinker: rows as its data, and a step's loss as a function of the log-probabilities it returns.
 
 Tinker computes the log-probability of every token of a datum. Its `cross_entropy` is the sum of −w·log p, which is the
-loss of `sft` for weights that are divided by their sum; the others are computed here, and Tinker takes their gradient.
+loss of `sft` for weights divided by their sum; the others are computed here, and Tinker takes their gradient.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,18 +36,18 @@ def token_data(types: Any, sequences: Sequence[MarkedTokens]) -> list[Any]:
 
 
 def bare_data(types: Any, sequences: Sequence[MarkedTokens]) -> list[Any]:
-    """Data of which the log-probabilities alone are asked for."""
+    """Data for which only the log-probabilities are requested."""
     return [datum(types, each, [0.0] * (len(each.ids) - 1)) for each in sequences]
 
 
 def token_loss(data: Sequence[Any], outputs: Sequence[Mapping[str, Any]]) -> float:
-    """Σ −w·log p of data, by the log-probabilities that came with them."""
+    """Σ −w·log p of data, from the log-probabilities returned for them."""
     pairs = zip(data, outputs, strict=True)
     return sum(float(-(each.loss_fn_inputs["weights"].to_torch() * log_probs_of(of)).sum()) for each, of in pairs)
 
 
 def mean_token_loss(sequences: Sequence[MarkedTokens], log_probs: Sequence[Tensor]) -> float:
-    """Σ −w·log p / Σ w of sequences, by their log-probabilities (T − 1,) each."""
+    """Σ −w·log p / Σ w of sequences, from their log-probabilities (T − 1,) each."""
     weights = [torch.tensor(each.weights[1:], dtype=torch.float64) for each in sequences]
     total = sum(float((-of * weight).sum()) for of, weight in zip(log_probs, weights, strict=True))
     return total / sum(float(each.sum()) for each in weights)
@@ -66,13 +66,13 @@ def span_log_probs(batch: Mapping[str, Any], log_probs: Sequence[Tensor]) -> Ten
 
 
 def sequence_log_probs(sequences: Sequence[MarkedTokens], log_probs: Sequence[Tensor]) -> Tensor:
-    """ℓ of each learnt span of sequences, by their log-probabilities (T − 1,) each → (S,)."""
+    """ℓ of each learnt span of sequences, from their log-probabilities (T − 1,) each → (S,)."""
     items = [(number, SpanItem((each,), ())) for number, each in enumerate(sequences)]
     return span_log_probs(SpanCollator(_PADDING)(items), log_probs)
 
 
 class SpanStepLoss:
-    """The loss of a step of span items, as Tinker's SDK calls it: (data, log-probabilities) → (loss, metrics)."""
+    """The loss of a step of span items, in the form Tinker's SDK calls: (data, log-probabilities) → (loss, metrics)."""
 
     def __init__(self, loss: str, config: Config, items: Sequence[SpanItem]) -> None:
         self._loss = find_span_loss(loss)
@@ -82,13 +82,13 @@ class SpanStepLoss:
         self.figures: dict[str, float] = {}
 
     def loss_of(self, log_probs: Sequence[Tensor]) -> float:
-        """The loss alone, NaN and infinity included, without a gradient."""
+        """The loss alone, possibly NaN or infinite, without a gradient."""
         with suppress(StepFailed):
             self((), log_probs)
         return self.value
 
     def __call__(self, _data: Sequence[Any], log_probs: Sequence[Tensor]) -> tuple[Tensor, dict[str, float]]:
-        """Raises StepFailed where the loss is no number: Tinker then computes no gradient."""
+        """Raises StepFailed where the loss is not finite: Tinker then computes no gradient."""
         found = self._loss(span_batch(self._batch, span_log_probs(self._batch, log_probs)), self._config)
         totals = torch.bincount(self._batch["kinds"], minlength=KINDS)
         loss = step_mean(found.values, self._batch["kinds"], totals)

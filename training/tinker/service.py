@@ -1,4 +1,4 @@
-"""Tinker's API by its SDK: every failure is one line without the key, and the name of every state says its step.
+"""Tinker's API through its SDK: every failure is one line without the key, and every state's name gives its step.
 
 Source: the package `tinker` 0.38, its types and docstrings.
 """
@@ -22,14 +22,16 @@ _REFUSED = {400, 401, 402, 403, 404, 422}
 
 
 class SavedState(NamedTuple):
-    """A state to go on from: the step after which it was saved, and its path."""
+    """A state to resume from: the step after which it was saved, and its path."""
 
     step: int
     path: str
 
 
 class TinkerService:
-    """One session at Tinker. Calls raise TrainingRefused for what it will not do, and TrainingFailed for the rest."""
+    """One session at Tinker. Calls raise TrainingRefused for what Tinker rejects, and TrainingFailed for other
+    failures.
+    """
 
     def __init__(self, place: TinkerPlace) -> None:
         """Raises TrainingRefused without the SDK or a key."""
@@ -56,7 +58,7 @@ class TinkerService:
                 self._service.close("success").result(timeout=10)
 
     def ask(self, call: Callable[[], Any]) -> Any:
-        """What a call brings; a future is waited for."""
+        """The result of a call; waits for a future."""
         try:
             found = call()
             return found.result() if hasattr(found, "result") else found
@@ -98,7 +100,7 @@ class TinkerService:
         )
 
     def resume(self, path: str) -> Any:
-        """A training client with the weights of a state, and what its optimizer knew."""
+        """A training client with the weights and the optimizer state of a saved state."""
         metadata = {"parlor": self._place.label}
         return self.ask(
             lambda: self._session().create_training_client_from_state_with_optimizer(path, user_metadata=metadata)
@@ -113,12 +115,12 @@ class TinkerService:
     # ---- Checkpoints ---------------------------------------------------------------
 
     def save_state(self, client: Any, step: int) -> SavedState:
-        """Save a state to go on from."""
+        """Save a state to resume from."""
         saved = self.ask(lambda: client.save_state(f"{STEP}{step}", ttl_seconds=_KEPT_SECONDS))
         return SavedState(step, saved.path)
 
     def save_result(self, client: Any) -> str:
-        """Save the weights to go on from and to sample from; the path of the latter."""
+        """Save the weights both to resume from and to sample from; returns the path of the latter."""
         self.ask(lambda: client.save_state(FINAL, overwrite=True))
         path: str = self.ask(lambda: client.save_weights_for_sampler(FINAL)).path
         return path
@@ -143,7 +145,7 @@ class TinkerService:
             return []
 
     def delete_but(self, runs: Sequence[str], result: str) -> None:
-        """Delete what these runs have saved, but the result for sampling and the state that goes on from it."""
+        """Delete everything these runs have saved, except the result for sampling and its state to resume from."""
         kept = {result, result.replace(SAMPLER, STATE)}
         for run in runs:
             for path in self._paths_of(run):
@@ -151,6 +153,6 @@ class TinkerService:
                     self.delete(path)
 
     def delete(self, path: str) -> None:
-        """Delete a state that nobody goes on from any more; it would expire by itself."""
+        """Delete a state that is no longer needed to resume; it would also expire."""
         with suppress(TrainingRefused, TrainingFailed):
             self.ask(lambda: self._rest.delete_checkpoint_from_tinker_path(path))

@@ -1,4 +1,4 @@
-"""What a training at Tinker keeps here to go on after a kill: its runs and states there, and what it came to so far."""
+"""The local state from which a training at Tinker resumes after a kill: its runs and states, and its results so far."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -12,11 +12,11 @@ _NAME = "tinker.json"
 
 @dataclass(slots=True)
 class RunState:
-    """`runs` are the training runs at Tinker, one a life; `steps` is how many the training has in all.
+    """`runs` are the training runs at Tinker, one for each start; `steps` is the training's total number of steps.
 
-    `path` is the last state that is known here to be saved, after `step` steps, and `best` that of the best evaluation.
-    `evaluations` are the steps that were evaluated, in order, each with its metrics, of which `eval_loss` is one.
-    `tokens` counts those of all requests that are paid for.
+    `path` is the last state known here to be saved, after `step` steps, and `best` is the state of the best evaluation.
+    `evaluations` are the evaluated steps, in order, each with its metrics, which include `eval_loss`. `tokens` is the
+    number of tokens of all paid requests.
     """
 
     folder: Path
@@ -35,11 +35,11 @@ class RunState:
 
     @property
     def best_evaluation(self) -> tuple[int, dict[str, float]] | None:
-        """The first of the evaluations with the lowest loss: its step and metrics."""
+        """The first evaluation with the lowest loss: its step and metrics."""
         return min(self.evaluations, key=lambda each: each[1]["eval_loss"], default=None)
 
     def saved(self, state: SavedState) -> set[str]:
-        """Note that a state was saved, or found. Returns the paths of those that nobody goes on from any more."""
+        """Record a state that was saved or found. Returns the paths of states that are no longer needed to resume."""
         before = {self.path, self.best}
         self.step, self.path = state
         best = self.best_evaluation
@@ -49,7 +49,7 @@ class RunState:
         return {each for each in before - {self.path, self.best} if each is not None}
 
     def write(self) -> None:
-        """Write it down; a kill leaves the old one or the new one."""
+        """Write this state to its file; a kill leaves the old version or the new one."""
         values = {name: value for name, value in asdict(self).items() if name != "folder"}
         self.folder.mkdir(parents=True, exist_ok=True)
         write_whole(self.folder / _NAME, json.dumps(values))
@@ -61,7 +61,7 @@ class RunState:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file, of which a kill leaves the old one or the new one."""
+    """Write a file atomically: a kill leaves the old version or the new one."""
     part = path.with_name(f".{path.name}.part")
     part.write_text(text, encoding="utf-8")
     part.replace(path)
