@@ -1,1 +1,1 @@
-"""The processes beside the web: the supervisor, the broker, the Celery worker and upkeep."""
+"""The processes besides the web process: the supervisor, the broker, the Celery workers and upkeep."""

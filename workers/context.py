@@ -1,4 +1,4 @@
-"""What the tasks of a worker process share: the database, the event loop on which models are called, the channel."""
+"""What a worker process's tasks share: the database, the event loop for model calls, the channel."""
 
 import asyncio
 import threading
@@ -43,7 +43,7 @@ def open_context(settings: Settings) -> WorkerContext:
 
 
 def context_for_task() -> WorkerContext:
-    """The process's context, under a name that no other task has."""
+    """The process's context, with an owner name unique to this task."""
     if _state.context is None:
         raise RuntimeError("expected open_context at the start of the worker, got a task before it")
     return replace(_state.context, owner=uuid.uuid4().hex)
@@ -51,6 +51,9 @@ def context_for_task() -> WorkerContext:
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
 def stop_jobs(**_: object) -> None:
-    """A worker that is asked to end gives its jobs back at once, a training with a checkpoint; upkeep calls others."""
+    """Make a worker that was asked to end release its jobs at once, a training with a checkpoint.
+
+    Upkeep then calls other workers.
+    """
     if _state.context is not None:
         _state.context.stopping.set()

@@ -1,4 +1,4 @@
-"""What a worker reports of its local models when `flask doctor` asks all workers over the broker."""
+"""A worker's report on its local models, for `flask doctor`, which asks all workers over the broker."""
 
 from typing import Any
 
@@ -10,5 +10,5 @@ from app.inference import scheduler
 
 @inspect_command(name=ENGINES)  # type: ignore[untyped-decorator]
 def engines(_state: object) -> list[dict[str, Any]]:
-    """The figures of each checkpoint that this process has answered with."""
+    """The figures of each checkpoint that this process has used."""
     return [figures.to_json() for figures in scheduler.engine_figures()]

@@ -1,8 +1,8 @@
-"""A process forked from this one, not started from scratch: it shares the memory of all that is loaded here already.
+"""A process forked from this one rather than started from scratch: it shares the memory of everything loaded here.
 
-It is what a new process would be: it leads a session, has this process's settings of signals and none of its handlers,
-ends when this process dies, and holds no file but the ones that it was given. `ps` shows the command by which the same
-program is started by hand.
+It behaves like a new process: it leads a session, inherits this process's signal settings but none of its handlers,
+ends when this process dies, and keeps only the files it was given. `ps` shows the command that would start the same
+program by hand.
 """
 
 import atexit
@@ -26,7 +26,7 @@ from workers.parent_death import end_with
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a Python program begins: `module:function`, and its arguments. `nice` is added to its niceness."""
+    """The entry point of a Python program: `module:function`, and its arguments. `nice` is added to its niceness."""
 
     function: str
     arguments: tuple[str, ...] = ()
@@ -34,12 +34,12 @@ class Entry:
 
     @property
     def command(self) -> list[str]:
-        """How the same program is started by hand, but for its niceness."""
+        """The command that starts the same program by hand, without its niceness."""
         module = self.function.partition(":")[0].removesuffix(".__main__")
         return [sys.executable, "-m", module, *self.arguments]
 
     def load(self) -> Callable[[], object]:
-        """The function, with `sys.argv` as it is when the program is started by hand."""
+        """The function, after setting `sys.argv` as if the program were started by hand."""
         name, _, function = self.function.partition(":")
         module = import_module(name)
         sys.argv = [str(module.__file__), *self.arguments]
@@ -48,15 +48,15 @@ class Entry:
 
 
 class ForkedProcess:
-    """A fork of this process that runs a program, as subprocess.Popen is a process that was started.
+    """A fork of this process that runs a program: the counterpart of subprocess.Popen for forks.
 
-    For a process with one thread: a lock that another thread holds would be held for ever in the fork.
+    Only for a process with one thread: a lock held by another thread would stay locked forever in the fork.
     """
 
     def __init__(
         self, entry: Entry, environment: Mapping[str, str], output: int, errors: int, kept: Collection[int] = ()
     ) -> None:
-        """Fork. `output`, `errors` and `kept`: the file descriptors that it gets, the last by the same numbers."""
+        """Fork. The fork gets the file descriptors `output`, `errors` and `kept`, the last under the same numbers."""
         parent = os.getpid()
         # A signal that came before the fork has dropped the handlers of this process would be lost in them.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -68,11 +68,11 @@ class ForkedProcess:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def wait(self) -> int:
-        """Wait for its end; returns the exit code, or minus the number of the signal that has killed it."""
+        """Wait for it to end; returns the exit code, or minus the number of the signal that killed it."""
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def terminate(self) -> None:
-        """Ask it to end. Not to be called after `wait`, when its number may be a stranger's."""
+        """Ask it to end. Do not call this after `wait`, when its process number may belong to another process."""
         os.kill(self.pid, signal.SIGTERM)
 
 
@@ -84,7 +84,7 @@ def _run_entry(
     kept: Collection[int],
     mask: Collection[int],
 ) -> NoReturn:
-    """The fork's whole life. It must never return into what its parent was at."""
+    """The fork's whole life. It must never return into its parent's code."""
     code = 1
     try:
         os.setsid()
@@ -123,7 +123,7 @@ def _exit_code(entry: Entry) -> int:
 
 
 def _keep_files(outputs: tuple[int, int], kept: Collection[int]) -> None:
-    """Make nothing the input and `outputs` the outputs, and close all other files but those to be kept."""
+    """Set an empty input and `outputs` as the outputs, and close all other files except those to be kept."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number, output in zip((1, 2), outputs, strict=True):
         os.dup2(output, number)
@@ -137,7 +137,7 @@ def _keep_files(outputs: tuple[int, int], kept: Collection[int]) -> None:
 
 
 def _forget_handlers() -> None:
-    """What is ignored stays ignored, as in a process that is started from scratch."""
+    """Reset signal handlers; ignored signals stay ignored, as in a process that is started from scratch."""
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_DFL)

@@ -1,7 +1,7 @@
-"""Whether a process of docker-compose.yml is well: `python -m workers.health web|turns|batch|train|models|upkeep`.
+"""Health check of a docker-compose.yml process: `python -m workers.health web|turns|batch|train|models|upkeep`.
 
-Exit code 0 if so, 1 and a line if not. A worker is asked through the broker, so that one that is stopped, or cut off
-from the broker, is found out; upkeep holds a lease in the database; a web process and that of local models answer.
+Exit code 0 if healthy, else 1 and a line. A worker is pinged through the broker, which detects a worker that is stopped
+or cut off from the broker; upkeep holds a lease in the database; a web process and that of local models answer.
 """
 
 import asyncio
@@ -24,25 +24,25 @@ SECONDS = 5.0
 
 
 def web(settings: Settings) -> bool:
-    """Whether the web process of this machine answers."""
+    """Whether this machine's web process answers."""
     address = f"http://127.0.0.1:{settings.PORT}/healthz"
     with urllib.request.urlopen(address, timeout=SECONDS) as response:
         return bool(response.status == 200)
 
 
 def models(settings: Settings) -> bool:
-    """Whether the process of local models answers. While it loads torch it may take a while to."""
+    """Whether the process of local models answers, which may take a while when it is loading torch."""
     asyncio.run(asyncio.wait_for(EngineProcess(settings.models_socket).figures(), 4 * SECONDS))
     return True
 
 
 def upkeep(settings: Settings) -> bool:
-    """Whether an upkeep process, on whichever machine, has held its lease lately."""
+    """Whether an upkeep process, on any machine, currently holds its lease."""
     return _holds(settings, UPKEEP)
 
 
 def _holds(settings: Settings, lease: str) -> bool:
-    """Whether somebody holds a lease of that name just now."""
+    """Whether a lease of that name is currently held."""
     engine = open_engine(settings.database_url)
     try:
         with reading(engine) as session:
@@ -53,7 +53,7 @@ def _holds(settings: Settings, lease: str) -> bool:
 
 
 def worker(queue: str) -> Callable[[Settings], bool]:
-    """How to ask this machine's worker of a queue for a sign of life."""
+    """A check of whether this machine's worker of a queue is alive."""
 
     def answers(settings: Settings) -> bool:
         if not settings.has_broker:
@@ -73,7 +73,7 @@ CHECKS: dict[str, Callable[[Settings], bool]] = {
 
 
 def main() -> int:
-    """Look, and say what is wrong."""
+    """Run a check and print what is wrong."""
     if len(sys.argv) != 2 or sys.argv[1] not in CHECKS:
         print(f"error: expected one of {', '.join(CHECKS)}, got {' '.join(sys.argv[1:])!r}", file=sys.stderr)
         return 2

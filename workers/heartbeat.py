@@ -1,7 +1,7 @@
-"""Signs of life of the supervisor's children: each writes a byte into a pipe once a second.
+"""Heartbeats of the supervisor's children: each writes a byte into a pipe once a second.
 
-A process that is stopped, or whose event loop is stuck, writes none, and is replaced. A pipe needs no room on the disk
-and no clock that may jump.
+A process that is stopped, or whose event loop is stuck, writes none and is replaced. A pipe depends neither on disk
+space nor on a clock that may jump.
 """
 
 import asyncio
@@ -30,13 +30,13 @@ class Heartbeat:
 
 
 def beat() -> None:
-    """Give a sign of life, if somebody waits for one."""
+    """Send a heartbeat, if the supervisor expects one."""
     if (number := os.environ.get(VARIABLE)) is not None:
         with contextlib.suppress(OSError):  # a supervisor that does not read for an hour has a full pipe
             os.write(int(number), b".")
 
 
 def beat_on(loop: asyncio.AbstractEventLoop) -> None:
-    """Give a sign of life once a second, for as long as the loop goes round."""
+    """Send a heartbeat once a second for as long as the loop runs."""
     beat()
     loop.call_later(EVERY, beat_on, loop)

@@ -1,4 +1,4 @@
-"""The one task that runs jobs, whatever their kind. A worker loads the runners of its own queues only."""
+"""The one task that runs jobs of any kind. A worker loads only the runners of its own queues."""
 
 import structlog
 from celery import shared_task
@@ -12,7 +12,7 @@ log = structlog.get_logger()
 
 @shared_task(name=RUN_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
 def run(kind: str, number: int) -> None:
-    """Run a job, or join in, until it is over, its worker is to end, or others have to be let first."""
+    """Run a job, or join in, until it is over, its worker is to end, or others take precedence."""
     try:
         found = find_kind(kind)
     except KeyError:  # a message of an earlier version, which called a kind otherwise; upkeep sends it again

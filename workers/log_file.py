@@ -9,10 +9,10 @@ _TAIL = 4096  # bytes that a last error message is looked for in
 
 
 class LogFile:
-    """`NAME.log`, and in `NAME.log.1` what was there before it: of an earlier run, or of this one.
+    """`NAME.log`, with earlier content in `NAME.log.1`, from an earlier run or this one.
 
-    A process goes on writing into the file that it was given, so the file stays and is emptied: what is written in the
-    moment between copying and emptying is lost.
+    A process keeps writing to the file that it was given, so the file stays and is truncated: anything written between
+    copying and truncating is lost.
     """
 
     def __init__(self, path: Path, most_bytes: int) -> None:
@@ -26,17 +26,17 @@ class LogFile:
         self._begun_line = b""
 
     def fileno(self) -> int:
-        """Where the process is to write."""
+        """The file descriptor for the process to write to."""
         return self._writer.fileno()
 
     def last_lines(self) -> list[str]:
-        """The end of what is written, without empty lines."""
+        """The last lines of the file, without empty ones."""
         with self._path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
             return [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
 
     def new_lines(self) -> list[str]:
-        """The whole lines that were written since the last call. A file that has grown too large begins again."""
+        """The complete lines written since the last call. A file that has grown too large is restarted."""
         text = self._begun_line + self._reader.read()
         if self._reader.tell() > self._most_bytes:
             text += self._begin_anew()
@@ -44,7 +44,7 @@ class LogFile:
         return [line.decode(errors="replace") for line in lines]
 
     def _begin_anew(self) -> bytes:
-        """Keep what is there as what came before, and empty the file; returns what was written meanwhile."""
+        """Move the content to the earlier log and empty the file; returns what was written in the meantime."""
         try:
             shutil.copyfile(self._path, self._before)
         except OSError:  # no room for two: the older half is worth less than the disk

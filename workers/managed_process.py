@@ -1,9 +1,9 @@
-"""One process that is kept alive: started, its log shown, started again when it dies, ended.
+"""One process that is kept alive: it is started, its log shown, restarted when it dies, and ended.
 
-A child leads a session of its own, so that Ctrl-C in the terminal reaches the supervisor alone, and so that the child
-and all that it started, its family, can be killed together. Every member of the family holds the lock on the child's
-pid file: whoever gets that lock knows that the family is gone, without trusting a process number that may belong to a
-stranger by now.
+A child leads a session of its own, so that Ctrl-C in the terminal reaches only the supervisor, and so that the child
+and everything it started, its family, can be killed together. Every member of the family holds the lock on the child's
+pid file: whoever gets that lock knows that the family is gone, without trusting a process number that may by now belong
+to another process.
 """
 
 import contextlib
@@ -36,27 +36,27 @@ _PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 class Pauses:
-    """How long to wait before something that has failed is tried again: longer each time."""
+    """How long to wait before retrying something that failed: longer each time."""
 
     def __init__(self) -> None:
         self._last = 0.0
 
     def next(self) -> float:
-        """Seconds: 0.5 at first, then twice as many each time, up to 10."""
+        """The next pause in seconds: 0.5 at first, then doubled each time, up to 10."""
         self._last = min(max(2 * self._last, FIRST_DELAY), LONGEST_DELAY)
         return self._last
 
     def begin_anew(self) -> None:
-        """Forget the failures: it went well for a while."""
+        """Forget the failures, after a while without any."""
         self._last = 0.0
 
 
 @dataclass(frozen=True)
 class Program:
-    """What to run: a command, or a part of Parlor in a fork of this process. `fds` are handed down to a command.
+    """What to run: a command, or a part of Parlor in a fork of this process. `fds` are passed on to a command.
 
-    `echo` shows its output beside writing it to its log.
-    `answers` asks a program for a sign of life, if it cannot give one by itself (`workers.heartbeat`).
+    `echo` shows its output as well as logging it.
+    `answers` checks whether a program is alive, if it sends no heartbeats (`workers.heartbeat`).
     """
 
     name: str
@@ -67,15 +67,15 @@ class Program:
 
 
 class ManagedProcess:
-    """A program and the process that runs it just now, if any. For the main thread alone.
+    """A program and the process that currently runs it, if any. For the main thread only.
 
-    Linux tells a child of the death of the thread that started it, not of the process.
+    Linux notifies a child of the death of the thread that started it, not of the process.
     """
 
     def __init__(
         self, program: Program, run: Path, logs: Path, environment: Mapping[str, str], most_bytes: int
     ) -> None:
-        """`most_bytes`: of its log, after which that begins again."""
+        """`most_bytes` is the size after which its log is restarted."""
         self.name = program.name
         self.log_path = logs / f"{program.name}.log"
         self.start_at: float | None = None  # when to start it again, once it has died
@@ -94,14 +94,14 @@ class ManagedProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs, as far as `died` has looked."""
+        """Whether it was running when `died` last checked."""
         return self._process is not None
 
     def start(self) -> None:
         """Start the program in a session of its own, with its family's lock.
 
-        Where the system does not let it, `start_at` says when to try again. Raises OSError for the first start alone,
-        and only where trying again cannot help.
+        If the system refuses, `start_at` says when to retry. Raises OSError only on the first start, and only where a
+        retry cannot help.
         """
         first = self._started_at == 0.0
         self.start_at = None
@@ -137,7 +137,7 @@ class ManagedProcess:
         )
 
     def _write_pid(self) -> None:
-        """Write the process number; on a full disk that is tried again with each look at the child."""
+        """Write the process number; if the disk is full, this is retried at each check of the child."""
         if self._unwritten is None or self._process is None:
             return
         try:
@@ -152,11 +152,11 @@ class ManagedProcess:
             self._unwritten = None
 
     def _wait_longer(self) -> None:
-        """Set when to start again, later each time."""
+        """Set when to restart, after a longer pause each time."""
         self.start_at = time.monotonic() + self._pauses.next()
 
     def silent_for(self) -> float:
-        """Seconds without a sign of life; fewer than 0 while it is given time to start."""
+        """Seconds without a sign of life; negative while it is allowed time to start."""
         if self._process is None:
             return 0.0
         now = time.monotonic()
@@ -166,11 +166,11 @@ class ManagedProcess:
         return now - self._alive_at - (0 if self._was_alive else START_PATIENCE)
 
     def forgive(self) -> None:
-        """Count its silence from now on: the supervisor itself was stopped."""
+        """Restart the count of its silence, because the supervisor itself was stopped."""
         self._alive_at = time.monotonic()
 
     def died(self) -> str | None:
-        """How the process ended, once, when it has; the rest of its family is killed then. None: it lives."""
+        """How the process ended, reported once, after killing the rest of its family. None if it is alive."""
         if self._process is None:
             return None
         self._write_pid()
@@ -191,14 +191,14 @@ class ManagedProcess:
         return ending(code)
 
     def _count_failures(self, code: int) -> None:
-        """Count an end by which the program itself says that it cannot start; a signal says nothing of that."""
+        """Count an exit by which the program itself reports that it cannot start; a signal does not count."""
         if self._was_alive:
             self.failed_starts = 0
         elif code > 0:
             self.failed_starts += 1
 
     def terminate(self) -> None:
-        """Ask the process to end itself and its family in good order."""
+        """Ask the process to end itself and its family cleanly."""
         if self._process is not None:
             # Not Popen.terminate, which reaps one that has just ended: its number is needed until `died` has looked.
             os.kill(self._process.pid, signal.SIGTERM)
@@ -214,17 +214,17 @@ class ManagedProcess:
                     os.kill(self._process.pid, signal.SIGKILL)
 
     def last_lines(self) -> list[str]:
-        """The end of its log, without empty lines."""
+        """The last lines of its log, without empty ones."""
         return self._log.last_lines()
 
     def new_lines(self) -> list[str]:
-        """The whole lines that the program has written since the last call, if they are to be shown."""
+        """The complete lines that the program has written since the last call, if they are to be shown."""
         lines = self._log.new_lines()
         return lines if self._program.echo else []
 
 
 def ending(code: int) -> str:
-    """How a process has ended, by its exit code, or minus the number of the signal that has killed it."""
+    """How a process ended, given its exit code, or minus the number of the signal that killed it."""
     return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 

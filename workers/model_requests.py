@@ -9,5 +9,5 @@ from workers.context import context_for_task
 
 @shared_task(name=MAKE_REQUEST, ignore_result=True)  # type: ignore[untyped-decorator]
 def make(number: int) -> None:
-    """Make a request, and keep its result."""
+    """Make a request, and store its result."""
     make_request(context_for_task(), number)

@@ -1,8 +1,7 @@
-"""Watches the engine that serves a local model: starts it, asks it for a token again and again, starts it again when it
-dies or hangs, and keeps what it knows in the model's row. `flask model serve` becomes this process once it has checked
-what can be checked.
+"""Watches the engine that serves a local model: starts it, keeps asking it for a token, restarts it when it dies or
+hangs, and stores its status in the model's row. `flask model serve` becomes this process after its initial checks.
 
-An engine is known to answer by an answer alone: one may be dead behind a server that still says that it is healthy.
+Only an answer shows that an engine works: it may be dead behind a server that still reports itself healthy.
 """
 
 import argparse
@@ -54,7 +53,7 @@ log = structlog.get_logger()
 
 
 class Timing(NamedTuple):
-    """How an engine is watched, in seconds: from one probe to the next, for an answer to one, and for a start."""
+    """An engine's time limits in seconds: the interval between probes, and the time for an answer and for a start."""
 
     every: float
     deadline: float
@@ -105,7 +104,7 @@ class ModelServer:
         )
 
     async def run(self) -> None:
-        """Go on until asked to stop. Raises EngineFailed where another try would not help."""
+        """Run until asked to stop. Raises EngineFailed where another try would not help."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup is respected
@@ -124,7 +123,7 @@ class ModelServer:
                 serving.end(session, self._number, self._served.watcher, error)
 
     def stop(self) -> None:
-        """End soon, and the engine's process with it."""
+        """Ask this process to end soon, together with the engine's process."""
         self._stop.set()
 
     async def _watch(self) -> None:
@@ -170,7 +169,7 @@ class ModelServer:
                 raise EngineFailed(f"{self._name}: expected {self._engine} to start, got {error}") from None
 
     def _look_at_process(self) -> bool:
-        """Whether the process has just ended, or been started again."""
+        """Whether the process has just ended or been restarted."""
         if self._process is None:
             return False
         self._process.new_lines()  # keeps its log small
@@ -185,7 +184,7 @@ class ModelServer:
         return False
 
     def _ended(self, process: ManagedProcess, end: str) -> None:
-        """The process is gone: set when it starts again. Raises EngineFailed where that would not help."""
+        """Handle the end of the process: set when to restart it. Raises EngineFailed where that would not help."""
         lines = process.last_lines()
         last = f" ({lines[-1].strip()[:300]})" if lines else ""
         killed, self._killed_because = self._killed_because, ""
@@ -207,14 +206,14 @@ class ModelServer:
         self._away(f"{killed or f'{self._engine} {end}{last}'}; it starts again in {pause:.1f} s")
 
     def _late(self) -> None:
-        """It has not answered for as long as a start may take."""
+        """Handle an engine that has not answered within the time allowed for a start."""
         what = f"{self._engine} has not answered {self._timing.start:g} s after its start"
         if self._state == STARTING:
             raise EngineFailed(f"{self._name}: expected an answer, but {what}; --start-deadline gives it more time")
         self._kill(what)
 
     def _kill(self, why: str) -> None:
-        """End an engine that hangs; it is started again as if it had died. One that runs elsewhere is asked again."""
+        """End an engine that hangs; it is restarted as if it had died. One that runs elsewhere is asked again."""
         if self._process is None:
             self._away(why)
         else:
@@ -239,7 +238,7 @@ class ModelServer:
     # ---- Whether it answers ---------------------------------------------------------------
 
     async def _probe(self) -> str | None:
-        """Ask for one token. None: it answered; else why it did not. Raises EngineFailed where it never will."""
+        """Ask for one token. Returns None if it answered, else why not. Raises EngineFailed where it never will."""
         asked = ChatSampling(max_tokens=1)
         exchange = await ApiPlayer(self._name, self._probe_options).exchange([*_QUESTION], asked)
         if exchange.answer is not None and exchange.outcome != "no_answer":
@@ -250,7 +249,7 @@ class ModelServer:
         return why
 
     def _take(self, why: str | None) -> None:
-        """An answer to a probe, or why there is none."""
+        """Handle the result of a probe: None for an answer, else why there is none."""
         now = time.monotonic()
         if why is None:
             if self._state != READY:
@@ -274,7 +273,7 @@ class ModelServer:
     # ---- Adapters over its checkpoint -------------------------------------------------
 
     async def _unload_idle_adapters(self) -> None:
-        """Have the engine let go of the adapters with which nothing plays; whoever plays with them next loads them."""
+        """Make the engine unload adapters that nothing plays with; the next player reloads them."""
         try:
             listed = {each.name for each in await list_remote(self._probe_options)}
             idle = await asyncio.to_thread(self._idle_adapters)
@@ -286,7 +285,7 @@ class ModelServer:
             log.exception("idle adapters could not be unloaded", model=self._name)
 
     def _idle_adapters(self) -> set[str]:
-        """The names of the adapters over this model with which nothing plays."""
+        """The names of this model's adapters that nothing plays with."""
         with reading(self._database) as session:
             over = select(LanguageModel).where(LanguageModel.adapter_base_id == self._number)
             used = playing(session)
@@ -295,7 +294,9 @@ class ModelServer:
     # ---- What others know of it -----------------------------------------------------------
 
     def _write(self, **changes: object) -> None:
-        """Keep what is known in the row. A database that is away is waited for. Raises EngineFailed for a lost row."""
+        """Store the current status in the row. An unavailable database is tolerated. Raises EngineFailed for a lost
+        row.
+        """
         try:
             with writing(self._database) as session:
                 kept = serving.update(session, self._number, self._served.watcher, state=self._state, **changes)

@@ -1,7 +1,7 @@
 """The process that holds local models for all workers of a machine: `python -m workers.models`.
 
 Workers ask it over a socket in PARLOR_HOME (`app.inference.client`), so each checkpoint is in memory once, whoever
-plays with it. It loads torch with the first model: one that it is asked for, or one that people are offered.
+plays with it. It loads torch with the first model that is requested or offered to people.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ log = structlog.get_logger()
 
 
 async def serve(settings: Settings) -> None:
-    """Answer workers, and load what people are offered, until asked to end.
+    """Answer workers, and load the models offered to people, until asked to end.
 
     Raises Invalid, Conflict and OSError where it cannot listen.
     """
@@ -56,8 +56,8 @@ async def serve(settings: Settings) -> None:
 
 
 async def _load_offered(database: Engine, settings: Settings) -> None:
-    """Load each local model as soon as people are offered it, one after the other, as long as there is room: whoever
-    plays with it first does not wait for that.
+    """Load each local model once it is offered to people, one at a time, as long as there is room: its first player
+    then does not have to wait.
     """
     tried: set[str] = set()
     while True:
@@ -74,7 +74,7 @@ async def _load_offered(database: Engine, settings: Settings) -> None:
 
 
 def _offered(database: Engine) -> dict[str, PlayerSpec]:
-    """The local models that people are offered and no server computes, by their names."""
+    """The local models that are offered to people and not computed by a server, by name."""
     with reading(database) as session:
         specs = [player_spec(row) for row in partners(session)]
     return {spec.name: spec for spec in specs if spec.kind == "local" and spec.served is None}
@@ -89,7 +89,7 @@ def _has_room(spec: PlayerSpec, settings: Settings) -> bool:
 
 
 async def _load(spec: PlayerSpec, settings: Settings) -> None:
-    """Have the model answer with one token."""
+    """Load the model by asking it for one token."""
     try:
         player = cast(ChatPlayer, make_player(spec, settings.home))
         await player.complete([{"role": "user", "content": "Hello"}], ChatSampling(max_tokens=1))

@@ -12,7 +12,7 @@ def max_open_files() -> int:
 
 
 def raise_limit() -> None:
-    """Raise this process's limit as far as the system lets it, if it is low: many shells begin with 1,024."""
+    """Raise this process's limit as far as the system allows, if it is low: many shells start with 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -1,4 +1,4 @@
-"""Has a process ended when its parent dies, even by SIGKILL, where the system can do that."""
+"""Ends a process when its parent dies, even by SIGKILL, where the system supports this."""
 
 import ctypes
 import os
@@ -11,7 +11,7 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def end_with(parent: int) -> Callable[[], None]:
-    """What the child of process `parent` is to call first, as `preexec_fn` or after a fork."""
+    """The function that a child of process `parent` must call first, as `preexec_fn` or after a fork."""
 
     def prepare() -> None:
         if _LIBC is not None:

@@ -1,8 +1,8 @@
 """Makes the passwords of docker-compose.yml at its first start: `python -m workers.passwords FOLDER`.
 
-Each reader has a folder, a volume of its own, with what it needs and nothing else: the two servers `database/password`
-and `broker/password.conf`, Parlor `parlor/DATABASE_URL` and `parlor/REDIS_URL`, which it reads as settings
-(`SETTINGS_FOLDER`). What is there is left as it is, so the passwords last as long as the volumes.
+Each reader has a folder, a volume of its own, with only what it needs: the two servers `database/password` and
+`broker/password.conf`, Parlor `parlor/DATABASE_URL` and `parlor/REDIS_URL`, which it reads as settings
+(`SETTINGS_FOLDER`). Existing files are not changed, so the passwords last as long as the volumes.
 """
 
 import os
@@ -27,7 +27,7 @@ SETTINGS = {
 def make(folder: Path) -> list[Path]:
     """Write the files of each server that has none yet, and return them.
 
-    Raises Invalid where only a part of a server's files is there: a new password would not be the server's. Raises
+    Raises Invalid where only some of a server's files exist: a new password would not match the server's. Raises
     OSError.
     """
     made = []

@@ -1,8 +1,8 @@
-"""Workers that need no broker: they look into the database for what is due, and do what tasks would do.
+"""Workers that need no broker: they poll the database for due work, and do what tasks would do.
 
-`python -m workers.polling turns|batch|train THREADS [--until-idle SECONDS]`. What is due is a row, and its lease
-decides who works on it, so that there may be any number of these processes, beside those of a broker too, and nothing
-is lost where one of them looks late. One that ends by itself can be a job of a cluster.
+`python -m workers.polling turns|batch|train THREADS [--until-idle SECONDS]`. Due work is a row, and its lease decides
+who works on it. So any number of these processes can run, also alongside a broker's workers, and nothing is lost if one
+of them polls late. A process that ends when idle can be a cluster job.
 """
 
 import argparse
@@ -46,12 +46,12 @@ Due = tuple[Hashable, Callable[[], object], float]  # what it is, what to do, se
 
 
 class Poller:
-    """One worker process: what it is at, and what it has lately been at."""
+    """One worker process, with its running and recently finished work."""
 
     def __init__(
         self, queue: str, threads: int, database: Engine, stopping: threading.Event, until_idle: float = math.inf
     ) -> None:
-        """It ends by itself when nothing was under way or due for `until_idle` seconds."""
+        """The worker ends once nothing has been running or due for `until_idle` seconds."""
         self._queue = queue
         self._database = database
         self._stopping = stopping
@@ -65,7 +65,7 @@ class Poller:
         self._worked_at = time.monotonic()
 
     def run(self) -> None:
-        """Look and work until asked to stop; what is under way then ends by itself, as at any worker."""
+        """Poll and work until asked to stop; running work then ends on its own, as in any worker."""
         away = False
         while not self._stopping.is_set() and time.monotonic() - self._worked_at < self._until_idle:
             try:
@@ -82,7 +82,7 @@ class Poller:
         self._pool.shutdown(cancel_futures=True)
 
     def _begin_what_is_due(self) -> bool:
-        """Returns whether there is anything to do, or under way."""
+        """Start due work; returns whether any work is due or running."""
         room = self._threads - len(self._running)
         if room <= 0:
             return True
@@ -121,7 +121,7 @@ class Poller:
             self._running.discard(what)
 
     def _give_sign(self) -> None:
-        """Say in the database that this queue has a worker, for `flask doctor`."""
+        """Record in the database that this queue has a worker, for `flask doctor`."""
         if time.monotonic() < self._sign_at:
             return
         self._sign_at = time.monotonic() + SIGN_EVERY
@@ -135,7 +135,7 @@ def _in_context(work: Callable[[WorkerContext, Any], object], what: Any) -> None
 
 
 def open_poller(queue: str, threads: int, settings: Settings, until_idle: float = math.inf) -> Poller:
-    """A poller with the process's context, which is opened for it."""
+    """A poller, with the process's context opened for it."""
     opened = context.open_context(settings)
     return Poller(queue, threads, opened.database, opened.stopping, until_idle)
 

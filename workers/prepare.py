@@ -1,7 +1,7 @@
-"""Brings the database up to date and prints a one-time admin link: what the supervisor runs first.
+"""Brings the database up to date and prints a one-time admin link: the first thing that the supervisor runs.
 
-A process of its own, so that the supervisor opens no connection; and without the pages, which would take longer to load
-than all else that it does.
+It is a separate process, so that the supervisor opens no connection; and it does not load the pages, which would take
+longer than everything else it does.
 """
 
 import os
@@ -31,11 +31,14 @@ _NEVER = re.compile("does not support SSL|certificate")  # what a server that is
 
 
 class Later(AppError):
-    """The database cannot be used now, and may be in a while."""
+    """The database cannot be used now, but may be usable later."""
 
 
 def prepare(app: Flask) -> str:
-    """Migrate, and make the link. Raises Invalid when the database cannot be used, Later when it may be in a while."""
+    """Migrate the database and make the link.
+
+    Raises Invalid when the database cannot be used, Later when it may be usable later.
+    """
     setting = app.config["SETTINGS"].database_setting
     try:
         upgrade(app)
@@ -65,7 +68,7 @@ def prepare(app: Flask) -> str:
 
 
 def _passes(error: OperationalError, url: str) -> bool:
-    """Whether PostgreSQL may be usable in a while. Whom it does not let in it tells why, but without a code."""
+    """Whether PostgreSQL may become usable. When it rejects a connection, it gives a reason but no code."""
     if make_url(url).get_backend_name() != "postgresql":
         return False
     if state := getattr(error.orig, "sqlstate", None):
@@ -80,7 +83,7 @@ def _passes(error: OperationalError, url: str) -> bool:
 
 
 def _is_there(url: str) -> bool:
-    """Whether the PostgreSQL server takes connections, whoever they are from."""
+    """Whether the PostgreSQL server accepts connections, regardless of the login."""
     from psycopg import pq  # only here: SQLite needs none of it
 
     asked = make_url(url).set(drivername="postgresql")
@@ -89,7 +92,9 @@ def _is_there(url: str) -> bool:
 
 
 def new_admin_link(app: Flask) -> str:
-    """Make a link that signs the first experimenter in, once and soon, and give its address; earlier ones are void."""
+    """Make a short-lived, one-time sign-in link for the first experimenter and return its address; earlier ones are
+    void.
+    """
     now = datetime.now(UTC)
     with app.app_context(), writing() as session:
         user = session.scalar(select(User).where(User.name == accounts.FIRST_USER))

@@ -1,7 +1,7 @@
-"""What the workers, upkeep and the preparation of the database share: the supervisor loads it once, and forks them.
+"""The modules shared by workers, upkeep and the database preparation: the supervisor loads them once and forks.
 
-Nothing of it may start a thread, which a fork would not have, or open a file or a connection. So numpy stays out, with
-what needs it: its library for matrices starts threads. A worker loads by itself what its own queues need beyond this.
+None of them may start a thread, which a fork would not have, or open a file or a connection. So numpy is excluded, with
+everything that needs it: its matrix library starts threads. A worker loads whatever else its own queues need.
 """
 
 import gc
@@ -35,7 +35,9 @@ MODULES = (
 
 
 def load(settings: Settings) -> None:
-    """Load it, and keep it from the garbage collector, which would write into every page of it in every fork."""
+    """Load the modules, and exclude them from garbage collection, which would write to all their pages in every
+    fork.
+    """
     os.environ["NOSETPS"] = "1"  # else Celery renames its processes, and `ps` shows no commands
     # Celery warns root because of pickled messages; Parlor's are JSON, read from a private socket.
     warnings.filterwarnings("ignore", "You're running the worker with superuser privileges")

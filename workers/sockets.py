@@ -1,4 +1,4 @@
-"""The folders of unix sockets, by whose rights a socket is its user's alone."""
+"""The folders of unix sockets, whose permissions restrict a socket to its user."""
 
 import errno
 import os
@@ -9,7 +9,7 @@ from app.core.errors import Invalid, Verbatim
 
 
 def make_folder_of(socket: Path) -> None:
-    """Make the folder of the socket, which nobody else may own or look into. Raises Invalid."""
+    """Make the folder of the socket, which no other user may own or read. Raises Invalid."""
     try:
         socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = socket.parent.lstat()

@@ -1,12 +1,12 @@
 """Starts Parlor on one machine and keeps it running: `make run`, or `python -m workers.supervisor`.
 
-Checks what can be checked, starts the broker and the web process, brings the database up to date, starts the workers,
-the process of local models and upkeep, prints where to go, starts again whatever dies, and stops all of them on Ctrl-C,
-SIGTERM or SIGHUP. All but broker and web process are forks of the supervisor, which loads what they share once
+It runs its checks, starts the broker and the web process, brings the database up to date, starts the workers, the
+process of local models and upkeep, prints where to go, restarts whatever dies, and stops everything on Ctrl-C, SIGTERM
+or SIGHUP. All except broker and web process are forks of the supervisor, which loads their shared modules once
 (`workers.shared_modules`): they start at once and share its memory. The web process starts from scratch, as gevent has
-to patch before anything is loaded.
-The listening socket belongs to the supervisor and is handed down to the web process: a taken port is found out before
-anything else happens, and while the web process is being replaced, clients wait instead of being refused.
+to patch before anything is loaded. The listening socket belongs to the supervisor and is passed to the web process: a
+port that is taken is detected before anything else happens, and while the web process is being replaced, clients wait
+instead of being refused.
 """
 
 import contextlib
@@ -54,7 +54,7 @@ INSTALL_AGAIN = 600.0  # seconds until the training part is tried again, after a
 
 
 class StartError(AppError):
-    """A process did not come up."""
+    """A process did not start."""
 
     code = "not_started"
     status = 500
@@ -89,7 +89,7 @@ class Supervisor:
         return ManagedProcess(program, home / "run", home / "logs", self._environment, most_bytes)
 
     def run(self) -> None:
-        """Start everything, say where to go when the web process answers, and go on until asked to stop."""
+        """Start everything, print where to go once the web process answers, and run until asked to stop."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup is respected
                 signal.signal(number, self._ask_to_stop)
@@ -136,7 +136,7 @@ class Supervisor:
             self._see_to_training_part()
 
     def _see_to_training_part(self) -> None:
-        """Start the worker of trainings, or what installs the packages that it needs."""
+        """Start the worker of trainings, or the installer of the packages that it needs."""
         if self._is_to_be_installed():
             program = Program("training-part", Entry("workers.training_part:main", nice=self._settings.WORK_NICENESS))
             self._installer = self._managed(program)
@@ -146,7 +146,7 @@ class Supervisor:
             _start_first(self._trainer)
 
     def _is_to_be_installed(self) -> bool:
-        """Whether the training part is not there, and is wanted, and can be installed; says why not where it cannot."""
+        """Whether the training part is missing, wanted and installable; prints why if it cannot be installed."""
         reason = ""
         try:
             if training_part.lacking() is None and installation.is_current():
@@ -165,7 +165,7 @@ class Supervisor:
         return False
 
     def _follow_installer(self, child: ManagedProcess, end: str) -> None:
-        """The installer has ended: start what waits for it, or say when it tries again."""
+        """Handle the end of the installer: start what waits for it, or set when it tries again."""
         if end == ending(0) and training_part.lacking() is None:
             self._children.remove(child)
             self._installer = child.start_at = None
@@ -175,8 +175,8 @@ class Supervisor:
             child.start_at = time.monotonic() + INSTALL_AGAIN
 
     def _prepare(self) -> str:
-        """Bring the database up to date, however often that is killed; returns an admin link, or nothing if asked to
-        stop. Raises Invalid where trying again cannot help.
+        """Bring the database up to date, retrying however often that is killed; returns an admin link, or nothing if
+        asked to stop. Raises Invalid where trying again cannot help.
         """
         pauses, waiting = Pauses(), _Waiting()
         while self._stop_asked_at is None:
@@ -197,14 +197,14 @@ class Supervisor:
         return ""
 
     def _wait_for_redis(self) -> None:
-        """Wait until the Redis server that a setting names answers. Raises Invalid where it lets nobody in."""
+        """Wait until the Redis server named by a setting answers. Raises Invalid where it admits nobody."""
         pauses, waiting = Pauses(), _Waiting()
         while self._stop_asked_at is None and (silence := broker.silence_of(self._settings.redis_url)) is not None:
             waiting.say(f"REDIS_URL: the Redis server does not answer yet: {silence}")
             self._wait_until(time.monotonic() + pauses.next())
 
     def _run_preparation(self) -> tuple[int, str, str]:
-        """One try; returns its exit code, or minus the signal that killed it, the link, and what it complained of."""
+        """Try once; returns the exit code (or minus the signal that killed it), the link, and the error output."""
         with _Pipe() as link, _Pipe() as complaint:
             try:
                 process = ForkedProcess(Entry("workers.prepare:main"), self._environment, link.writer, complaint.writer)
@@ -228,7 +228,7 @@ class Supervisor:
         self._wait_for("the clock", lambda: time.monotonic() >= moment)
 
     def _wait_for(self, what: str, ready: Callable[[], bool]) -> None:
-        """Wait, and keep alive what has been started. Raises StartError where that cannot be started."""
+        """Wait until `ready`, keeping alive what has been started. Raises StartError where that cannot be started."""
         said_at = time.monotonic()
         while self._stop_asked_at is None and not ready():
             self._keep_alive()
@@ -254,7 +254,7 @@ class Supervisor:
         self._replace_hung()
 
     def _replace_hung(self) -> None:
-        """Kill what has given no sign of life for PROCESS_TIMEOUT seconds; it is started again as if it had died."""
+        """Kill each child that was silent for PROCESS_TIMEOUT seconds; it is restarted as if it had died."""
         now, last = time.monotonic(), self._looked_at
         self._looked_at = now
         for child in self._children:
@@ -267,7 +267,7 @@ class Supervisor:
                 child.forgive()
 
     def _stop(self) -> None:
-        """End all children, in order: SIGTERM, and SIGKILL after a few seconds or when asked to stop once more."""
+        """End all children in order: SIGTERM, then SIGKILL after a few seconds or at a second request to stop."""
         self._gate.close()
         for names in STOPPING_ORDER:
             group = [child for child in self._children if child.name in names]
@@ -301,7 +301,7 @@ def _start_first(child: ManagedProcess) -> None:
 
 
 def _refuse_what_cannot_start(child: ManagedProcess) -> None:
-    """Raise StartError, before anybody was served, for a child that says itself that it cannot start."""
+    """Raise StartError, before anyone is served, for a child that reports that it cannot start."""
     lines = child.last_lines()
     if child.name == "web" and (refusals := [line for line in lines if line.lower().startswith("error: ")]):
         raise AppError(refusals[-1].partition(": ")[2], code=Invalid.code)
@@ -313,20 +313,20 @@ def _refuse_what_cannot_start(child: ManagedProcess) -> None:
 
 
 class _Waiting:
-    """Says why the start waits: at first, once in START_SECONDS, and when that changes."""
+    """Prints why the start is waiting: at first, once every START_SECONDS, and when the reason changes."""
 
     def __init__(self) -> None:
         self._reason, self._said_at = "", 0.0
 
     def say(self, reason: str) -> None:
-        """It is not there yet, for this reason."""
+        """Report that something is not ready yet, and why."""
         if reason != self._reason or time.monotonic() - self._said_at > START_SECONDS:
             self._reason, self._said_at = reason, time.monotonic()
             say(f"waiting: {reason}")
 
 
 class _Pipe:
-    """What a process says in a few lines, read without waiting for it."""
+    """A process's short output, read without blocking."""
 
     def __init__(self) -> None:
         self._reader, self.writer = os.pipe()
@@ -334,7 +334,7 @@ class _Pipe:
         self._said = b""
 
     def read(self) -> str:
-        """All that it has said so far."""
+        """Everything written so far."""
         with contextlib.suppress(BlockingIOError):
             while more := os.read(self._reader, 65536):
                 self._said += more
@@ -349,7 +349,7 @@ class _Pipe:
 
 
 def programs(settings: Settings, server: Path | None, listener: int, gate: int) -> list[Program]:
-    """What runs beside the supervisor; the web process serves the listening socket as soon as the gate is open.
+    """The programs that run beside the supervisor; the web process serves the listening socket once the gate is open.
 
     `server` is the Redis server to start, if one is to be started.
     """
@@ -378,7 +378,7 @@ def programs(settings: Settings, server: Path | None, listener: int, gate: int) 
 
 
 def _holds_models(settings: Settings) -> bool:
-    """Whether workers start here that play with local models."""
+    """Whether workers that play with local models start here."""
     return not {TURNS, BATCH}.isdisjoint(settings.worker_queues)
 
 
@@ -398,7 +398,7 @@ def polling(queue: str, threads: int, nice: int = 0) -> Entry:
 
 
 def web_answers(settings: Settings) -> bool:
-    """Whether the web process answers a request within half a second, if only that it has no room on the disk."""
+    """Whether the web process answers a request within half a second, even if only that the disk is full."""
     host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.HOST, settings.HOST)  # noqa: S104
     connection = http.client.HTTPConnection(host, settings.PORT, timeout=0.5)
     try:
@@ -411,7 +411,7 @@ def web_answers(settings: Settings) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """The socket that the web process will serve. Raises Invalid when the port is taken or not to be had."""
+    """The socket that the web process will serve. Raises Invalid when the port is taken or unavailable."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -474,7 +474,7 @@ def _lock_or_refuse(lock: IO[str], home: Path) -> None:
 
 
 def greeting(settings: Settings, admin_link: str) -> str:
-    """Where to go."""
+    """The message that says where to go."""
     lines = [
         "Parlor is running.",
         f"  Play    {settings.public_url}/",
@@ -487,22 +487,20 @@ def greeting(settings: Settings, admin_link: str) -> str:
 
 
 def say(text: str) -> None:
-    """Print, as long as there is somebody to print to; a closed terminal must not keep anything from ending."""
+    """Print if anyone can read it; a closed terminal must not keep a process from ending."""
     with contextlib.suppress(OSError):
         print(text, flush=True)
 
 
 def _open_standard_files() -> None:
-    """Have those that are closed lead nowhere, so that no file that is opened later gets the number of one."""
+    """Open any closed standard files on the null device, so that no file opened later gets one of their numbers."""
     while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(number)
 
 
 def _decide_on_broker(settings: Settings, server: Path | None) -> Settings:
-    """The settings with what is decided for all processes of this PARLOR_HOME, commands included: whether there is a
-    broker.
-    """
+    """The settings, with whether there is a broker decided for all processes and commands of this PARLOR_HOME."""
     if settings.REDIS_URL == NO_BROKER or (not settings.REDIS_URL and server is None):
         settings.no_broker_mark.touch()
         return settings.model_copy(update={"REDIS_URL": NO_BROKER})

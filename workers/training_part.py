@@ -1,7 +1,7 @@
-"""Installs the training part into this environment, beside a Parlor that runs: a child of the supervisor.
+"""Installs the training part into this environment while Parlor runs: a child of the supervisor.
 
-pip does it, from the pins of constraints.txt, with the settings that pip has. An installation that was cut off is
-repeated whole: packages that were half written are found by their missing list of files, and written again.
+It uses pip with its own settings and the pins of constraints.txt. An interrupted installation is repeated in full:
+half-written packages are recognized by their missing list of files, and written again.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ _MB = 10**6
 
 
 def is_possible() -> str:
-    """Why the training part cannot be installed here; nothing, if it can."""
+    """Why the training part cannot be installed here; empty if it can."""
     if sys.prefix == sys.base_prefix:
         return f"{sys.prefix} is no virtual environment"
     if not os.access(sys.prefix, os.W_OK):
@@ -46,7 +46,7 @@ def is_possible() -> str:
 
 
 def torch_index(settings: Settings) -> str:
-    """Where torch comes from, if not from where pip looks by itself."""
+    """The index to get torch from; empty for pip's own."""
     if settings.TORCH_INDEX_URL:
         return settings.TORCH_INDEX_URL
     wants_gpu = settings.PARLOR_TRAINING == "gpu" or (settings.PARLOR_TRAINING == "auto" and has_gpu())
@@ -55,7 +55,7 @@ def torch_index(settings: Settings) -> str:
 
 
 def requirements() -> list[str]:
-    """What the extra `training` asks for, with the version of each."""
+    """The requirements of the extra `training`, with the version of each."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     known = {name.lower(): version for name, version in pins().items()}
     names = [each.partition("==")[0] for each in project["optional-dependencies"]["training"]]
@@ -69,7 +69,7 @@ def pins() -> dict[str, str]:
 
 
 def remove_half_written() -> list[str]:
-    """Forget packages whose installation was cut off, so that pip writes them again; returns their names."""
+    """Remove packages whose installation was interrupted, so that pip writes them again; returns their names."""
     found = []
     for each in importlib.metadata.distributions(path=[p for p in sys.path if p.startswith(sys.prefix)]):
         folder = Path(str(each.locate_file(""))) / getattr(each, "_path", Path()).name
@@ -80,7 +80,7 @@ def remove_half_written() -> list[str]:
 
 
 def is_current() -> bool:
-    """Whether all of it is there in the versions of constraints.txt."""
+    """Whether all of it is installed in the versions of constraints.txt."""
     if not training_part.is_installed():
         return False
     wanted = pins()
@@ -89,7 +89,7 @@ def is_current() -> bool:
 
 
 class Installation:
-    """One try. What pip says is told in the environment, for pages and commands, as far as it is progress."""
+    """One attempt. pip's progress is recorded in the environment, for pages and commands."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -98,7 +98,7 @@ class Installation:
         self._error = ""
 
     def run(self) -> str:
-        """Install all of it; returns why not, in one line, or nothing."""
+        """Install everything; returns why it failed, in one line, or nothing."""
         self._tell(force=True)
         remove_half_written()
         wanted, index = requirements(), torch_index(self._settings)
@@ -113,7 +113,7 @@ class Installation:
         return "" if training_part.is_installed() else "pip was done, and packages are missing all the same"
 
     def _without_index(self) -> str:
-        """Why the index of torch is needed; nothing where pip's own index will do as well."""
+        """Why torch's own index is required; empty if pip's index will do."""
         if self._settings.TORCH_INDEX_URL:
             return f"TORCH_INDEX_URL: {self._error}"
         if self._settings.PARLOR_TRAINING == "cpu":  # pip's own may bring gigabytes of libraries for GPUs
@@ -174,7 +174,7 @@ def _pip_version() -> tuple[int, ...]:
 
 
 def _size() -> int:
-    """Bytes of the environment."""
+    """The size of the environment in bytes."""
     return sum(path.lstat().st_size for path in Path(sys.prefix).rglob("*") if not path.is_dir())
 
 
@@ -190,7 +190,7 @@ def _print_line(line: str) -> None:
 
 
 def main() -> int:
-    """Install it. 0: it is there; 3: not yet, and one line says why."""
+    """Install it. 0: installed; 3: not yet, and one line says why."""
     os.umask(0o022)  # an environment is for all who may use the project
     logs.set_up()
     threading.Thread(target=_beat, daemon=True).start()

@@ -9,5 +9,5 @@ from workers.context import context_for_task
 
 @shared_task(name=PLAY_TURN, ignore_result=True)  # type: ignore[untyped-decorator]
 def play(match_id: str) -> None:
-    """Play the turn that is due in a match, if nobody else does."""
+    """Play the turn that is due in a match, unless another worker does."""
     play_turn(context_for_task(), match_id)

@@ -69,7 +69,9 @@ def main() -> None:
 
 
 def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[[str, bool], None]) -> None:
-    """One round, if nobody else holds the lease. `tell` is how the web processes learn of a match that was ended."""
+    """Run one pass, unless another process holds the lease. `tell` informs the web processes of a match that was
+    ended.
+    """
     until = datetime.now(UTC) + timedelta(seconds=max(10, 3 * settings.UPKEEP_EVERY))
     # Several short transactions in place of one: others wait for each on SQLite.
     with writing(database) as session:
@@ -113,14 +115,14 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
 
 
 def _open_since(session: Session, settings: Settings) -> datetime:
-    """The moment before which a match was last touched that was left open for too long; an outage does not count."""
+    """The cutoff time: a match last touched before it was left open for too long. Outages do not count."""
     now = datetime.now(UTC)
     before = now - timedelta(hours=settings.OPEN_MATCH_HOURS)
     return before - time_away(session, before, now)
 
 
 def _end_far_leases(session: Session, settings: Settings) -> None:
-    """End leases of turns that a clock which jumped has put far into the future."""
+    """End turn leases that a clock jump has set far into the future."""
     leases.end_distant(
         session, MatchRow, settings.TURN_LEASE, MatchRow.status == "playing", MatchRow.model_to_move.is_(True)
     )
@@ -151,7 +153,9 @@ def _close_waves(database: Engine) -> None:
 
 
 def _end_silent(database: Engine, tell: Callable[[str, bool], None]) -> None:
-    """End the enrolments of inactive participants, each in a transaction of its own: nobody waits for all of them."""
+    """End the enrolments of inactive participants, each in its own transaction, so that others need not wait for
+    all.
+    """
     with reading(database) as session:
         silent = idle.silent(session)
     for number in silent:
@@ -164,7 +168,7 @@ def _end_silent(database: Engine, tell: Callable[[str, bool], None]) -> None:
 
 
 def _end_unanswered(database: Engine) -> None:
-    """End whoever let a turn run out and has not said in time that they are still there."""
+    """End participants who let a turn run out and did not say in time that they are still there."""
     with reading(database) as session:
         unanswered = study_matches.unanswered(session)
     for number in unanswered:
@@ -174,14 +178,14 @@ def _end_unanswered(database: Engine) -> None:
 
 
 def _settle(database: Engine, match_id: str) -> None:
-    """Say what the end of a match means for the study that it belongs to, if it belongs to one."""
+    """Apply the end of a match to the study that it belongs to, if any."""
     with writing(database) as session:
         study_matches.settle(session, match_id)
 
 
 def _remove_what_is_due(database: Engine, settings: Settings) -> None:
-    """Delete files of datasets that are unusable, and what was removed and can no longer be put back; and once an hour
-    what is kept until a day that has passed.
+    """Delete the files of unusable datasets, and removed items that can no longer be restored; and, once an hour, data
+    whose retention date has passed.
     """
     if files := delete_unusable_files(database, settings.home):
         log.info("deleted the files of unusable datasets", files=len(files))

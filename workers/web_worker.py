@@ -1,9 +1,9 @@
-"""The worker class of gunicorn that serves Parlor: its gevent worker with limits on what a connection may send.
+"""The gunicorn worker class that serves Parlor: its gevent worker, with limits on what a connection may send.
 
-gunicorn's own reads the rest of a body that nobody wanted 1 kB at a time, without a limit and without letting anybody
-else have a turn. Here every read lets others have theirs and has a deadline, for heads and for bodies; whoever is
-answered before the end of a body is drained of a little at most and hung up on; and of those whom the server waits for
-there are so many at most. How long a body may be, the application says (`app/web/body_limits.py`).
+gunicorn's own worker reads the unwanted rest of a body 1 kB at a time, without a limit and without yielding to others.
+Here every read yields and has a deadline, for heads and for bodies; a client that is answered before the end of its
+body is drained of a small amount and disconnected; and the number of clients that the server waits for is limited. The
+application sets how long a body may be (`app/web/body_limits.py`).
 """
 
 import contextlib
@@ -43,26 +43,26 @@ _SLOW = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0
 
 
 class WaitedFor:
-    """The readers whose clients have yet to send something, those who are waited for longest first."""
+    """The readers whose clients have yet to send something, longest wait first."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._readers: dict[ClientReader, None] = {}
 
     def add(self, reader: "ClientReader") -> None:
-        """One more, or one who begins again; the oldest is hung up on where that is one too many."""
+        """Add a reader, or restart its wait; if that is one too many, the oldest is disconnected."""
         self.remove(reader)
         self._readers[reader] = None
         if len(self._readers) > self._most:
             next(iter(self._readers)).hang_up()
 
     def remove(self, reader: "ClientReader") -> None:
-        """What was waited for is there, or is not wanted any more."""
+        """Remove a reader whose data has arrived or is no longer wanted."""
         self._readers.pop(reader, None)
 
 
 class ClientReader(SocketUnreader):
-    """Reads from a client's socket, for as long and as much as it was told to wait for, in turn with everybody else."""
+    """Reads from a client's socket within limits on time and size, yielding to other connections."""
 
     max_body_chunk = _PIECE
 
@@ -76,26 +76,26 @@ class ClientReader(SocketUnreader):
         self._most = 0
 
     def expect(self, seconds: float, most: int, rate: int = 0) -> None:
-        """Wait for at most `most` bytes, which have `seconds` and one more for each `rate` bytes that have come."""
+        """Wait for at most `most` bytes, for `seconds` plus one more for each `rate` bytes received."""
         self.received, self._began = 0, time.monotonic()
         self._seconds, self._most, self._rate = seconds, most, rate
         self._waited_for.add(self)
 
     def allow(self, most: int) -> None:
-        """As `most` of `expect`, while it is being read."""
+        """Change the limit `most` of `expect` while reading."""
         self._most = most
 
     def expect_nothing(self) -> None:
-        """Nothing is waited for any more."""
+        """Stop waiting for data."""
         self._waited_for.remove(self)
 
     @property
     def holds(self) -> bool:
-        """Whether something has been read that nobody has asked for yet: the client does not wait for its answer."""
+        """Whether data was read that nothing has asked for yet: the client did not wait for its answer."""
         return bool(self.buf.tell() > 0)
 
     def hang_up(self) -> None:
-        """Have whoever reads here find that the client is gone."""
+        """Disconnect, so that code reading here finds the client gone."""
         self.expect_nothing()
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)
@@ -122,7 +122,7 @@ class ClientReader(SocketUnreader):
 
 
 class RequestBody:
-    """What an application reads a body from. `unread` is false once it has read all of it."""
+    """The body that an application reads from. `unread` is false once all of it was read."""
 
     def __init__(self, body: Any, reader: ClientReader) -> None:
         self._body = body
@@ -135,13 +135,13 @@ class RequestBody:
         self.unread = self._left != 0
 
     def begin(self) -> None:
-        """Wait for it from now on."""
+        """Start waiting for the body."""
         self._reader.expect(BODY_SECONDS, _AROUND_CHUNKS if self._left is None else self._left, LEAST_RATE)
 
     def _chunked_pieces(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """The pieces of a body in chunks, around which there may be as much as is in them and a little more.
+        """The pieces of a chunked body; the bytes around them may be as many as those in them, plus a few.
 
-        Of many small chunks that came at once the rest is not even looked at. Raises LimitRequestHeaders.
+        If many small chunks came at once, the rest is not even parsed. Raises LimitRequestHeaders.
         """
         size = around = 0
         for piece in pieces:
@@ -153,7 +153,7 @@ class RequestBody:
             yield piece
 
     def read(self, size: int) -> bytes:
-        """Up to `size` bytes, none at the end. Raises OSError and ParseException for what does not come whole."""
+        """Up to `size` bytes, none at the end. Raises OSError and ParseException for an incomplete body."""
         data: bytes = self._body.read(size)
         if self._left is not None:
             self._left -= len(data)
@@ -164,7 +164,7 @@ class RequestBody:
 
 
 class BoundedRequest(Request):
-    """A request after which the connection is closed where the client has sent more than its answer needed."""
+    """A request after which the connection is closed if the client sent more than its answer needed."""
 
     def set_body_reader(self) -> None:
         """Put the limits around the body."""
@@ -172,11 +172,11 @@ class BoundedRequest(Request):
         self.body: Any = RequestBody(self.body, self.unreader)
 
     def should_close(self) -> bool:
-        """Whether no other request is read from the connection; none that was sent before its time."""
+        """Whether no further request is read from the connection; one that was sent too early is never read."""
         return bool(self.has_more() or super().should_close())
 
     def has_more(self) -> bool:
-        """Whether the client has sent more than was read of this request, or is about to."""
+        """Whether the client has sent, or is about to send, more than was read of this request."""
         return bool(self.body.unread or self.unreader.holds)
 
 
@@ -190,19 +190,19 @@ class BoundedParser(RequestParser):
         self.unreader = reader
 
     def finish_body(self, *_: object) -> bool:
-        """Whether the last body was read to its end: what was not is never drained here."""
+        """Whether the last body was read to its end: an unread rest is never drained here."""
         return not (self.mesg and self.mesg.body.unread)
 
 
 class _Seldom(logging.Filter):
-    """Lets so few lines about bad requests through that nobody can fill a disk with them."""
+    """Limits log lines about bad requests, so that they cannot fill a disk."""
 
     def __init__(self) -> None:
         super().__init__()
         self._pace = Bucket(_LINES_A_SECOND, time.monotonic())
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record is written."""
+        """Whether to write a record."""
         return not record.getMessage().startswith("Invalid request") or self._pace.take(time.monotonic())
 
 
@@ -218,7 +218,9 @@ class WebWorker(GeventWorker):
         self.log.error_log.addFilter(_Seldom())
 
     def limit_addresses(self, most: int, group: Callable[[str], str]) -> None:
-        """Have no more than `most` connections of one address, or of those that `group` gives one name; 0: no limit."""
+        """Allow at most `most` connections for one address, or for addresses with the same `group` name; 0: no
+        limit.
+        """
         self._most_per_address, self._group = most, group
 
     def handle(self, listener: Any, client: Any, addr: Any) -> None:
@@ -241,7 +243,7 @@ class WebWorker(GeventWorker):
                 del self._per_address[address]
 
     def _serve(self, name: Any, reader: ClientReader, addr: Any) -> None:
-        """Answer request after request; who is hung up on before all was read is drained of a little."""
+        """Answer requests one by one; a client disconnected before all was read is drained of a small amount."""
         client, request, early = reader.sock, None, False
         client.settimeout(SEND_SECONDS)
         parser = BoundedParser(self.cfg, reader, addr)
