@@ -1,4 +1,4 @@
-"""Parlor: people and language models play language games, and what was played makes the next model."""
+"""Parlor: people and language models play language games, and their matches train the next models."""
 
 import atexit
 import gc

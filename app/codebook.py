@@ -1,6 +1,6 @@
-"""The codebook: every table that Parlor writes as CSV, what its columns mean, and lines that read it elsewhere.
+"""The codebook: every table that Parlor writes as CSV, its columns, and code that reads it in other programs.
 
-Archives of studies and of recipes have tables of their own, with lines for them: their columns are the design's.
+Archives of studies and of recipes have tables and code of their own, because their columns depend on the design.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from app.studies.monitor import inbox, pay, people
 
 @dataclass(frozen=True, slots=True)
 class CodebookTable:
-    """A table that is written as CSV: its name, that of its file, its columns, and the list that it is, if any."""
+    """A table written as CSV: its name, its file's name, its columns, and its list if it is one."""
 
     name: str
     file: str
@@ -38,7 +38,7 @@ class CodebookTable:
     listing: Listing[Any] | None = None
 
     def lines(self, program: str) -> str:
-        """Lines of one of PROGRAMS that read the file."""
+        """Code in one of PROGRAMS that reads the file."""
         return PROGRAMS[program](self.file, self.columns)
 
 
@@ -75,7 +75,7 @@ def _listings() -> Iterator[Listing[Any]]:
 
 
 def find_table(name: str) -> CodebookTable:
-    """The table of that name. Raises NotFound."""
+    """The table with this name. Raises NotFound."""
     found = all_tables()
     if name not in found:
         raise NotFound("table", expected=either(found), got=name)
@@ -83,10 +83,10 @@ def find_table(name: str) -> CodebookTable:
 
 
 def codebook_rows(tables: Iterable[CodebookTable]) -> Iterator[tuple[str, Column]]:
-    """The rows of the codebook, one a column."""
+    """The rows of the codebook, one per column."""
     return ((table.name, column) for table in tables for column in table.columns)
 
 
 def codebook(*, guard: bool = False, bom: bool = False) -> Iterator[bytes]:
-    """The codebook as CSV: a row a column of every table."""
+    """The codebook as CSV: one row for each column of every table."""
     return to_csv(CODEBOOK, codebook_rows(all_tables().values()), guard=guard, bom=bom)

@@ -38,7 +38,7 @@ _POLICY = {
 def create_app(overrides: Mapping[str, Any] | None = None) -> Flask:
     """Build the app from the environment, with `overrides` of single settings on top.
 
-    Raises Invalid, in one line, for a setting that cannot be.
+    Raises Invalid, in one line, for an invalid setting.
     """
     logs.set_up()
     settings = load_settings(overrides)

@@ -1,4 +1,4 @@
-"""All kinds of jobs: each `job.py` in a package of `app` has one. Upkeep, workers and pages go through this list."""
+"""All kinds of jobs: each `job.py` in a package of `app` defines one. Upkeep, workers and pages use this list."""
 
 from functools import cache
 from importlib import import_module
@@ -14,14 +14,14 @@ from app.jobs.kind import JobKind
 
 
 def kinds_below(folder: Path, package: str) -> list[JobKind[Any]]:
-    """The kinds that the modules `job.py` of a package at that folder define, in the order of their places."""
+    """The kinds defined by the `job.py` modules of a package at that folder, in the order of their places."""
     modules = modules_below(folder, package, "job")
     kinds = [each for module in modules for each in vars(module).values() if isinstance(each, JobKind)]
     return sorted(dict.fromkeys(kinds), key=lambda kind: (kind.place, kind.name))
 
 
 def modules_below(folder: Path, package: str, name: str) -> list[ModuleType]:
-    """The modules of a name in a package at that folder and in the packages below it."""
+    """The modules of that name in a package at that folder and in its subpackages."""
     files = sorted(path.relative_to(folder).with_suffix("") for path in folder.glob(f"**/{name}.py"))
     return [import_module(".".join([package, *file.parts])) for file in files]
 
@@ -35,7 +35,7 @@ def find_kind(name: str) -> JobKind[Any]:
 
 
 def kinds_with_live_jobs(session: Session) -> list[JobKind[Any]]:
-    """The kinds of which some job is not over, asked of all of them at once."""
+    """The kinds with a job that is not over, found in one query for all of them."""
     names = set(session.scalars(_names_of_live(tuple(JOB_KINDS))))
     return [kind for kind in JOB_KINDS if kind.name in names]
 

@@ -1,7 +1,7 @@
-"""What a language model was made from and what was made from it: model ← job ← dataset ← rounds ← models. Only reads.
+"""A language model's ancestors and descendants: model ← job ← dataset ← rounds ← models. Only reads.
 
-The job that made a model names its base and its dataset, and every row of a dataset names the match that it was cut
-from, and so the round and the models that played it. A model without a job is where a lineage begins.
+The job that made a model names its base and its dataset, and every row of a dataset names the match it was built from,
+and so the round and the models that played it. A lineage begins with a model that has no job.
 """
 
 from collections import defaultdict
@@ -37,7 +37,7 @@ TRAINED, SHIPPED, ADDED = "trained", "shipped", "added"  # by a job; it came wit
 
 
 class DatasetSource(NamedTuple):
-    """A round that a dataset was cut from, or, with None for it, all of its matches that are part of no round."""
+    """A round that a dataset was built from, or, with None, all of its matches outside of rounds."""
 
     round: RoundRow | None
     models: Sequence[LanguageModel]  # who played, each once; none in a round that was imported
@@ -46,7 +46,7 @@ class DatasetSource(NamedTuple):
 
 
 class CampaignIterationRef(NamedTuple):
-    """An iteration of a campaign that a model belongs to; 0 is that of the model that the campaign began with."""
+    """A campaign's iteration that a model belongs to; 0 is that of the model that the campaign started with."""
 
     campaign_id: int
     name: str
@@ -55,7 +55,7 @@ class CampaignIterationRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModelOrigin:
-    """How a model came to be. Only one that is `trained` has a job and a dataset, with what that was cut from.
+    """How a model was made. Only one that is `trained` has a job and a dataset, with the dataset's sources.
 
     `sft_dataset` is the one whose rows its job mixed in, if any.
     """
@@ -72,14 +72,14 @@ class ModelOrigin:
 
     @property
     def parents(self) -> list[LanguageModel]:
-        """The models that it came from, each once: its base, and all that played what it learned from."""
+        """The models that it was made from, without duplicates: its base, and all that played what it learned from."""
         found = [self.base] if self.base else []
         found += [model for source in (*self.sources, *self.sft_sources) for model in source.models]
         return list({model.id: model for model in found}.values())
 
 
 class Descendant(NamedTuple):
-    """A model made from another one, and how many trainings are between them, at least."""
+    """A model made from another one, and the minimum number of trainings between them."""
 
     model: LanguageModel
     steps: int
@@ -87,7 +87,9 @@ class Descendant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Descendants:
-    """What was made from a model: datasets of its matches, jobs on these or from its weights, models of these jobs."""
+    """What was made from a model: datasets of its matches, jobs on these or from its weights, and those jobs'
+    models.
+    """
 
     datasets: Sequence[Dataset]
     jobs: Sequence[TrainingJob]
@@ -95,7 +97,7 @@ class Descendants:
 
 
 def ancestors(session: Session, model_id: int) -> list[ModelOrigin]:
-    """How a model was made, and every model that it comes from: each once, the latest first. Raises NotFound."""
+    """How a model and each of its ancestors was made: without duplicates, the latest first. Raises NotFound."""
     found: dict[int, ModelOrigin] = {}
     wanted = {get_model_by_number(session, model_id).id}
     while wanted:
@@ -107,7 +109,7 @@ def ancestors(session: Session, model_id: int) -> list[ModelOrigin]:
 
 
 def descendants(session: Session, model_id: int) -> Descendants:
-    """What was made from a model; the latest first, and of models the nearest. Raises NotFound."""
+    """What was made from a model; the latest first, but models by distance, the nearest first. Raises NotFound."""
     known = {get_model_by_number(session, model_id).id}
     datasets, jobs = _learned_from(session, known)
     heirs: list[Descendant] = []
@@ -121,8 +123,8 @@ def descendants(session: Session, model_id: int) -> Descendants:
 
 
 def models_of(session: Session, dataset_ids: Collection[int] | None = None) -> Mapping[int, Sequence[Dataset]]:
-    """The models whose weights hold what was in these datasets, or in any that is unusable, by their numbers, each
-    with those datasets: models of jobs on them, what was trained on from there, and clones.
+    """The models whose weights learned from these datasets, or from any that is unusable, by number, each with those
+    datasets: models of jobs on them, models trained further from those, and clones.
     """
     which = Dataset.unusable_at.is_not(None) if dataset_ids is None else Dataset.id.in_(dataset_ids)
     datasets = {row.id: row for row in session.scalars(select(Dataset).where(which))}
@@ -157,7 +159,7 @@ def origin_of(model: LanguageModel, job: TrainingJob | None) -> str:
 
 
 def _made(session: Session, ids: Collection[int]) -> Iterator[ModelOrigin]:
-    """How each of these models came to be."""
+    """How each of these models was made."""
     made = select(TrainingJob).where(TrainingJob.model_id.in_(ids))
     jobs = {job.model_id: job for job in session.scalars(made.options(defer(TrainingJob.log)))}
     learned = {number for job in jobs.values() for number in datasets_of(job)}
@@ -178,7 +180,7 @@ def _made(session: Session, ids: Collection[int]) -> Iterator[ModelOrigin]:
 
 
 def _sources(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[DatasetSource]]:
-    """What each of these datasets was cut from, in order; matches outside rounds come last."""
+    """The sources of each of these datasets, in order; matches outside rounds come last."""
     counted = (
         select(DatasetRow.dataset_id, MatchRow.round_id, func.count())
         .join(MatchRow, MatchRow.id == DatasetRow.match_id)
@@ -206,12 +208,12 @@ def _sources(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[Da
 
 
 def _removed_rounds(session: Session) -> Sequence[Removal]:
-    """The removals of rounds, which know how many rows of each dataset were of their matches."""
+    """The removals of rounds, which store how many rows of each dataset came from their matches."""
     return session.scalars(select(Removal).where(Removal.kind == ROUND.name, Removal.in_force.is_(True))).all()
 
 
 def _outside_rounds(session: Session, dataset_id: int) -> tuple[list[LanguageModel], bool]:
-    """Who played the matches of a dataset that are part of no round: models, and whether people did."""
+    """Who played a dataset's matches outside of rounds: models, and whether people did."""
     sat = (
         select(SeatRow.kind, SeatRow.language_model_id)
         .join(DatasetRow, DatasetRow.match_id == SeatRow.match_id)
@@ -225,7 +227,7 @@ def _outside_rounds(session: Session, dataset_id: int) -> tuple[list[LanguageMod
 
 
 def _places(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[CampaignIterationRef]]:
-    """The iterations of campaigns that each of these models belongs to."""
+    """The campaign iterations that each of these models belongs to."""
     made = (
         select(TrainingJob.model_id, Campaign.id, Campaign.name, RecipeStep.values)
         .join(RecipeStep, (RecipeStep.kind == TRAINING.name) & (RecipeStep.number == TrainingJob.id))
@@ -246,7 +248,7 @@ def _places(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[Cam
 
 
 def _learned_from(session: Session, ids: Collection[int]) -> tuple[list[Dataset], list[TrainingJob]]:
-    """Datasets that hold rows of these models' matches, and jobs on those or from these weights, the latest first."""
+    """Datasets with rows from these models' matches, and jobs on those or from these weights, the latest first."""
     numbers = {*_built_from_rounds(session, ids), *_built_from_others(session, ids)}
     for removal in _removed_rounds(session):
         played = session.get_one(RoundRow, removal.number)

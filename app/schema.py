@@ -1,4 +1,4 @@
-"""Bringing a database to what this code expects: its tables, and the models that every installation has."""
+"""Brings a database to the state that this code expects: its tables, and the models of every installation."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ MIGRATIONS = ROOT / "migrations"
 
 
 def bare_app(settings: Settings) -> Flask:
-    """An app that has a database, which is all that bringing one up to date needs, and no pages.
+    """An app with a database but no pages, which is all that a database upgrade needs.
 
     Raises Invalid when PARLOR_HOME cannot be made.
     """
@@ -45,7 +45,7 @@ def bind(app: Flask, settings: Settings) -> None:
 
 
 def _keep_private(database: Path) -> None:
-    """Make SQLite's files readable by their owner alone, also those that an earlier version has made."""
+    """Make SQLite's files readable only by their owner, including those made by an earlier version."""
     private_file(database)  # the others get its mode when SQLite makes them
     for suffix in ("-wal", "-shm"):
         if (beside := database.with_name(database.name + suffix)).exists():
@@ -53,7 +53,7 @@ def _keep_private(database: Path) -> None:
 
 
 def newest_revision() -> str:
-    """The version of the tables that this code expects."""
+    """The schema revision that this code expects."""
     head = migrations().get_current_head()
     if head is None:
         raise RuntimeError("expected migrations, got none")
@@ -61,19 +61,19 @@ def newest_revision() -> str:
 
 
 def known_revisions() -> frozenset[str]:
-    """All versions of the tables that this code can bring up to date."""
+    """All schema revisions from which this code can upgrade."""
     return frozenset(each.revision for each in migrations().walk_revisions())
 
 
 def migrations() -> "ScriptDirectory":
-    """The steps from one version of the tables to the next."""
+    """The migrations from one schema revision to the next."""
     from alembic.script import ScriptDirectory
 
     return ScriptDirectory(str(MIGRATIONS))
 
 
 def allow_migrations(app: Flask) -> None:
-    """Have an app know how its tables are changed, as the environment of the migrations asks it."""
+    """Set up Flask-Migrate in an app, as the migration environment requires it."""
     from flask_migrate import Migrate
 
     Migrate(app, db, directory=str(MIGRATIONS), render_as_batch=True)
@@ -105,7 +105,7 @@ def upgrade(app: Flask) -> None:
 
 
 def add_shipped_models(app: Flask) -> None:
-    """Put the models that every installation has into a database that has the tables of this version."""
+    """Add the models that every installation has to a database with the current schema."""
     from alembic.migration import MigrationContext
 
     with app.app_context(), writing() as session:

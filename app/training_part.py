@@ -1,8 +1,8 @@
-"""The training part, which is torch, transformers and what else trains models and plays with local ones: is it there?
+"""Whether the training part is available: torch, transformers and the rest for training models and playing local ones.
 
 `make run` installs what pages, scripted partners and API models need, and the supervisor installs the rest
-(`workers/training_part.py`). A file in the environment says meanwhile how far that is; it is gone when all is there, so
-that half an installation is never taken for a whole one. An environment without such a file is as somebody made it.
+(`workers/training_part.py`). Meanwhile a file in the environment states the progress; it is removed at the end, so that
+a partial installation is never mistaken for a complete one. An environment without such a file was set up by hand.
 """
 
 import importlib
@@ -25,7 +25,7 @@ BY_HAND = "pip install -c constraints.txt -e '.[training]'"
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """Why the training part is not there, and how far its installation is."""
+    """The reason why the training part is missing, and the progress of its installation."""
 
     step: str = ""  # what pip is at
     percent: int | None = None  # of that step
@@ -35,7 +35,7 @@ class Lacking:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether somebody installs it just now."""
+        """Whether a process is installing it now."""
         try:
             os.kill(self.pid, 0)
         except PermissionError:  # another user's, so it is there
@@ -46,7 +46,7 @@ class Lacking:
 
     @property
     def has_failed(self) -> bool:
-        """Whether whoever needs it need not wait: it is not to come, or its installation has failed for now."""
+        """Whether waiting for it is useless: it will not be installed, or its installation has failed for now."""
         return self.is_off or bool(self.error)
 
     def reason(self) -> Phrase:
@@ -58,7 +58,7 @@ class Lacking:
         )
 
     def describe(self) -> Phrase:
-        """Why it is not there, and how far it is, in a few words."""
+        """The reason why it is missing, and its progress, in a few words."""
         if self.is_off and not self.error:
             return Phrase("not installed, because PARLOR_TRAINING is off")
         if self.error:
@@ -81,13 +81,13 @@ class Lacking:
 
 
 def is_installed() -> bool:
-    """Whether its packages are found; none of them is loaded."""
+    """Whether its packages can be found; none of them is imported."""
     importlib.invalidate_caches()  # they may have come since this process began
     return all(find_spec(name) is not None for name in MODULES)
 
 
 def lacking() -> Lacking | None:
-    """Why it is not there, where it is still to come or is not wanted; None where it is there, or nobody knows."""
+    """What is missing, if it is still to be installed or is not wanted; None if it is there, or if that is unknown."""
     try:
         raw: Mapping[str, Any] = json.loads(STATE.read_text(encoding="utf-8"))
         return Lacking(**raw)
@@ -104,7 +104,7 @@ def is_coming() -> bool:
 
 
 def require() -> None:
-    """Raises Conflict where the training part is not there yet."""
+    """Raises Conflict if the training part is not available."""
     if (found := lacking()) is not None:
         raise Conflict(
             None,
@@ -115,7 +115,7 @@ def require() -> None:
 
 
 def note(found: Lacking | None) -> None:
-    """Say in the environment what is lacking; None: nothing is. Raises OSError."""
+    """Record in the environment what is missing; None: nothing. Raises OSError."""
     if found is None:
         STATE.unlink(missing_ok=True)
         return

@@ -1,4 +1,4 @@
-"""The account page: another password, the time zone, notices, and the tokens of the experimenter's programs."""
+"""The account page: password, time zone, notices, and the tokens of the experimenter's programs."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,7 +28,7 @@ from app.web.seats import settings
 @blueprint.get("/account")
 @login_required  # type: ignore[untyped-decorator]
 def account() -> ResponseReturnValue:
-    """Who is signed in, and a form for another password."""
+    """The signed-in user, and a form for changing the password."""
     return _account_page()
 
 
@@ -36,7 +36,7 @@ def account() -> ResponseReturnValue:
 @login_required  # type: ignore[untyped-decorator]
 @limiter.limit(passwords.BY_NAME, key_func=lambda: current_user.get_id(), scope="old passwords", **PASSWORD_LIMITS)
 def change_password() -> ResponseReturnValue:
-    """Set a password. The old one is asked for, except from who has just come by a link."""
+    """Set a password. The old one is required, except from a user who has just come by a link."""
     old, new, again = (request.form.get(field, "") for field in ("old", "new", "again"))
     if _asks_for_old() and not passwords.hashing(accounts.password_fits, current_user.password_hash, old):
         return _account_page(old=gettext("This is not the password until now.")), 401
@@ -55,7 +55,7 @@ def change_password() -> ResponseReturnValue:
 @blueprint.post("/account/time-zone")
 @login_required  # type: ignore[untyped-decorator]
 def choose_time_zone() -> ResponseReturnValue:
-    """Choose in which time zone pages show moments."""
+    """Choose the time zone in which pages show times."""
     user_id, zone = current_user.id, request.form.get("time_zone", "")
     try:
         write(lambda database: accounts.set_time_zone(database.get_one(User, user_id), zone))
@@ -67,7 +67,7 @@ def choose_time_zone() -> ResponseReturnValue:
 @blueprint.post("/account/notices")
 @login_required  # type: ignore[untyped-decorator]
 def choose_notices() -> ResponseReturnValue:
-    """Choose what the experimenter is told of by mail, or have a test sent to the address that is saved."""
+    """Choose the experimenter's notices by mail, or have a test sent to the saved address."""
     user_id, known = current_user.id, settings()
     mail, kinds = request.form.get("notice_mail", "").strip(), request.form.getlist("notice_kinds")
     test = request.form.get("action") == "test"
@@ -89,7 +89,7 @@ def choose_notices() -> ResponseReturnValue:
 @blueprint.post("/account/tokens")
 @login_required  # type: ignore[untyped-decorator]
 def make_token() -> ResponseReturnValue:
-    """Make a token, and show it: nobody sees it again."""
+    """Create a token, and show it: it is never shown again."""
     user_id, name, days = current_user.id, request.form.get("token_name", "").strip(), request.form.get("days", "")
     scopes = request.form.getlist("scope")
 
@@ -107,14 +107,14 @@ def make_token() -> ResponseReturnValue:
 @blueprint.post("/account/tokens/<int:number>")
 @login_required  # type: ignore[untyped-decorator]
 def revoke_token(number: int) -> ResponseReturnValue:
-    """Make one of the experimenter's own tokens worthless."""
+    """Revoke one of the experimenter's own tokens."""
     user_id = current_user.id
     write(lambda database: tokens.revoke(database, number, datetime.now(UTC), user_id).id)
     return redirect(url_for("auth.account"), 303)
 
 
 def _account_page(*, made: str | None = None, **errors: Any) -> str:
-    """The page; `made` is a token that was just made. `errors`: of fields, and of a token as `token`."""
+    """The page; `made` is a new token. `errors`: by field, and as `token` for a token."""
     with reading() as database:
         return render_template(
             "admin/account.html",
@@ -137,7 +137,7 @@ def _account_page(*, made: str | None = None, **errors: Any) -> str:
 
 
 def _with_password(database: Session, user_id: int, password_hash: str, life: timedelta) -> tuple[User, str]:
-    """Set a password, which ends all sessions: the user, and the token of a new one."""
+    """Set a password, which ends all sessions; returns the user, and the token of a new session."""
     user = database.get_one(User, user_id)
     user.password_hash = password_hash
     accounts.end_sessions(database, user_id)

@@ -1,10 +1,10 @@
-"""Who is behind an address, as far as limits by address go."""
+"""The owner of an address, for the purpose of limits by address."""
 
 import ipaddress
 
 
 def network_of(text: str) -> str:
-    """An address, or of IPv6 the network that one customer is given; what is no address, as it is."""
+    """An IPv4 address, or for IPv6 the network that one customer gets; anything else unchanged."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

@@ -26,7 +26,9 @@ _ASKED_ELSEWHERE = "training_consent of POST /api/matches"  # what a guest read 
 @blueprint.post("/matches")
 @limiter.shared_limit(**guest_limit)
 def create_match() -> tuple[Response, int]:
-    """Start a guest match from `{game, config?, opponent, role?, training_consent?}`; gives `{match, ticket, url}`."""
+    """Start a guest match from `{game, config?, opponent, role?, training_consent?}`; returns `{match, ticket,
+    url}`.
+    """
     try:
         body = request.get_json(silent=True)
     except RecursionError:
@@ -42,7 +44,7 @@ def create_match() -> tuple[Response, int]:
 
 
 def _start_match(session: Session, chosen: Settings, wanted: GuestMatchRequest) -> StoredMatch:
-    """Start a match, for a guest of its own where somebody has asked about training."""
+    """Start a match; if the request states a consent to training, with a guest of its own."""
     if wanted.training_consent is None:
         return start_guest_match(session, chosen, wanted)
     return start_as(session, chosen, wanted, wanted.training_consent, _ASKED_ELSEWHERE, None)[0]

@@ -1,6 +1,6 @@
-"""Signing in to the admin pages: with name and password, or by a link that works once.
+"""Signing in to the admin pages: with name and password, or with a single-use link.
 
-A session is a row of the database, good for ADMIN_HOURS: signing out ends it, and a new password ends all others. The
+A session is a row of the database, valid for ADMIN_HOURS: signing out ends it, and a new password ends all others. The
 cookie holds its token.
 """
 
@@ -39,7 +39,7 @@ _WRONG = lazy_gettext("This name and this password do not go together. Please tr
 
 @login.user_loader  # type: ignore[untyped-decorator]
 def load_user(user_id: str) -> User | None:
-    """The signed-in experimenter, for Flask-Login; None when the session is over or was ended."""
+    """The signed-in experimenter, for Flask-Login; None if the session has expired or was ended."""
     if (token := session_token()) is None:
         return None
     with reading() as database:
@@ -51,7 +51,7 @@ def load_user(user_id: str) -> User | None:
 
 
 def session_token() -> str | None:
-    """The token in this browser's cookie, which may be of a session that has ended."""
+    """The token in this browser's cookie, possibly of a session that has ended."""
     token = session.get("token")
     return token if isinstance(token, str) else None
 
@@ -67,7 +67,7 @@ def _redirect_to_sign_in() -> Response:
 
 
 def enter_session(user: User, token: str, *, by_link: bool = False) -> None:
-    """Sign this browser in; of its old cookie only the seats in games and the language are kept."""
+    """Sign this browser in; only the seats in games and the language are kept from its old cookie."""
     kept = {name: session[name] for name in ("seats", "language") if name in session}
     session.clear()
     session.update(kept)
@@ -89,7 +89,7 @@ def _name_and_address() -> str:
 
 
 def _until_when() -> str:
-    """What a visitor reads who has guessed too often."""
+    """The message for a visitor who has guessed too often."""
     limit = limiter.current_limit
     seconds = max(1, limit.reset_at - int(time.time())) if limit else 300
     words = (
@@ -142,7 +142,7 @@ def check_password() -> ResponseReturnValue:
 @blueprint.post("/sign-out")
 @login_required  # type: ignore[untyped-decorator]
 def sign_out() -> Response:
-    """End the session, wherever its cookie may be; seats in games stay with the browser."""
+    """End the session, including any copies of its cookie; seats in games stay with the browser."""
     if (token := session_token()) is not None:
         write(lambda database: accounts.end_session(database, token))
     logout_user()
@@ -152,20 +152,20 @@ def sign_out() -> Response:
 
 @blueprint.get("/enter/<token>")
 def enter(token: str) -> str:
-    """Ask before spending the link, because mail programs and chats open links to preview them."""
+    """Ask before consuming the link, because mail programs and chats open links to preview them."""
     return render_template("enter.html", token=token, form=FlaskForm())
 
 
 @blueprint.post("/enter/<token>")
 def spend(token: str) -> Response:
-    """Sign in, once."""
+    """Sign in by consuming the link."""
     life = session_life()
     enter_session(*write(lambda database: _spent(database, token, life)), by_link=True)
     return redirect(url_for("admin.home"), 303)
 
 
 def _spent(database: Session, link: str, life: timedelta) -> tuple[User, str]:
-    """Consume a sign-in link: whose it was, and the token of a new session."""
+    """Consume a sign-in link; returns its user, and the token of a new session."""
     now = datetime.now(UTC)
     user = accounts.use_link(database, link, now)
     token = accounts.begin_session(database, user.id, now, life)

@@ -1,8 +1,8 @@
-"""How long the body of a request may be, by its route, and the reading of it before anything else looks at it.
+"""The maximum length of a request body by route; bodies are read before anything else sees them.
 
-Around the whole application: what it gets has its body whole, in memory or on the disk, so that no handler ever waits
-for a client. Whoever announces or sends more than the route takes, or sends it too slowly, is answered by an error page
-or JSON before the rest has come; the server then hangs up (`workers/web_worker.py`).
+This wraps the whole application, which gets every body complete, in memory or on disk, so that no handler ever waits
+for a client. A client that announces or sends more than the route accepts, or sends too slowly, gets an error page or
+JSON before the rest has arrived; the server then hangs up (`workers/web_worker.py`).
 """
 
 import contextlib
@@ -44,7 +44,7 @@ WsgiApp = Callable[[JSON, Callable[..., Any]], Iterable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class BodyLimit:
-    """How many bytes a route takes; where `signed_in`, of experimenters alone, and SMALL of everybody else."""
+    """The maximum number of bytes a route accepts; if `signed_in`, from experimenters only, and SMALL from others."""
 
     most: int
     signed_in: bool = True
@@ -87,13 +87,13 @@ class TooSlow(AppError):
 
 
 class BrokenBody(AppError):
-    """A body did not come whole, or not in the form that its head says."""
+    """A body arrived incomplete, or not in the form that its headers state."""
 
     code = "broken_body"
 
 
 class UploadRequest(Request):
-    """A request whose files are where PARLOR_HOME is, if they are large: there is room for what they become."""
+    """A request whose large files are stored in PARLOR_HOME, which has room for what is made from them."""
 
     def _get_file_stream(
         self,
@@ -121,7 +121,7 @@ class BodyLimits:
         app.before_request(_read_form_in_thread)
 
     def install(self, inner: WsgiApp) -> WsgiApp:
-        """Put the limits around `inner`; the application itself writes the refusals, in its own form and language."""
+        """Wrap `inner` in the limits; the application itself writes the refusals, in its own form and language."""
 
         def application(environ: JSON, start_response: Callable[..., Any]) -> Iterable[bytes]:
             try:
@@ -140,8 +140,8 @@ class BodyLimits:
     def _receive(self, environ: JSON) -> tuple[BinaryIO, int]:
         """The body and its length in bytes.
 
-        Raises TooLarge, TooSlow, BrokenBody, Unavailable where it cannot be put anywhere, and OSError when the client
-        is gone.
+        Raises TooLarge, TooSlow, BrokenBody, Unavailable if it cannot be stored anywhere, and OSError if the client is
+        gone.
         """
         announced = _announced(environ)
         if announced == 0:
@@ -185,12 +185,12 @@ class BodyLimits:
         return body, size
 
     def _on_disk(self) -> BinaryIO:
-        """A file that nobody else sees and that is gone when it is closed, whatever happens."""
+        """A file that nobody else sees and that disappears when it is closed, whatever happens."""
         with _room_needed():
             return cast(BinaryIO, tempfile.TemporaryFile(dir=self._folder))
 
     def _most(self, environ: JSON, announced: int | None) -> int:
-        """How many bytes this request may have. Raises Unavailable where it cannot be found out who sends it."""
+        """The maximum size of this request in bytes. Raises Unavailable if its sender cannot be determined."""
         if announced is not None and announced <= SMALL:
             return SMALL
         try:
@@ -209,7 +209,7 @@ class BodyLimits:
 
 
 def refused_body() -> AppError | None:
-    """Why the body of this request was not taken, if it was not."""
+    """Why the body of this request was refused, if it was."""
     return cast(AppError | None, request.environ.get(_REFUSAL))
 
 
@@ -223,7 +223,7 @@ def too_large(most: int) -> TooLarge:
 
 
 def _one_line(error: AppError, environ: JSON, start_response: Callable[..., Any]) -> list[bytes]:
-    """The refusal in one line, for whoever sends one such request after the other."""
+    """The refusal in one line, for clients that send many such requests in a row."""
     kind, line = "text/plain; charset=utf-8", error.message
     if environ.get("PATH_INFO", "").startswith(f"{API}/"):
         kind, line = "application/json", json.dumps(error_json(error.code, error.message, error))
@@ -237,7 +237,7 @@ def _refuse() -> None:
 
 
 def _read_form_in_thread() -> None:
-    """Take a large form apart before anybody asks for a field of it: its files are written to the disk once more."""
+    """Parse a large form before any of its fields is used: this writes its files to the disk once more."""
     if _SPOOLED not in request.environ:
         return
     real = cast(Any, request)._get_current_object()
@@ -252,7 +252,7 @@ def _read_form_in_thread() -> None:
 
 
 def _announced(environ: JSON) -> int | None:
-    """The length that the head of a request gives its body, in bytes; None where it comes in chunks."""
+    """The length of the body in bytes that the request headers state; None if it comes in chunks."""
     return None if environ.get("HTTP_TRANSFER_ENCODING") else int(environ.get("CONTENT_LENGTH") or 0)
 
 

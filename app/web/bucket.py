@@ -1,8 +1,8 @@
-"""How fast something may go on: pure, and loaded before gevent has patched."""
+"""Rate limiting: pure, and loaded before gevent has patched."""
 
 
 class Bucket:
-    """A token bucket: `rate` a second in the long run, and twice as many at once after a rest. 0: no limit."""
+    """A token bucket: `rate` per second in the long run, and twice that at once after a rest. 0: no limit."""
 
     def __init__(self, rate: float, now: float) -> None:
         self._rate = rate
@@ -21,7 +21,7 @@ class Bucket:
         return True
 
     def spend(self, count: int, now: float) -> float:
-        """Take so many at once, on credit if need be; returns the seconds after which the credit is paid back."""
+        """Take `count` at once, on credit if necessary; returns the seconds until the credit is paid back."""
         if self._rate == 0:
             return 0.0
         self._fill(now)

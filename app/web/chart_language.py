@@ -7,7 +7,7 @@ from app.core.config import ENGLISH as ENGLISH_NAME
 
 
 def page_language() -> Language:
-    """The language of this request, and how it writes numbers. What is made with it belongs to this request alone."""
+    """The language of this request, and its number format. Anything made with it belongs to this request alone."""
     locale = get_locale()
     if locale is None or str(locale) == ENGLISH_NAME:
         return ENGLISH

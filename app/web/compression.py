@@ -25,7 +25,7 @@ _FILE_NAME = 8  # the flag of RFC 1952 that says that a name follows
 
 
 def register(app: Flask) -> None:
-    """Compress what the app answers."""
+    """Compress the app's responses."""
     app.after_request(_compressed)
 
 
@@ -55,7 +55,9 @@ def _compressed(response: Response) -> Response:
 
 
 def _gzip(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Pieces as a gzip file, whose header holds a name of random length: so its size says little of what is in it."""
+    """Pieces as a gzip file with a name of random length in its header, so that its size reveals little of its
+    content.
+    """
     name = secrets.token_urlsafe(_MOST_PADDING)[: secrets.randbelow(_MOST_PADDING + 1)].encode()
     yield struct.pack("<BBBBLBB", 0x1F, 0x8B, 8, _FILE_NAME, 0, 0, 255) + name + b"\0"
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)

@@ -1,4 +1,4 @@
-"""CSRF tokens that look different in every answer, so that no size of compressed pages tells what they are.
+"""CSRF tokens that look different in every response, so that the size of compressed pages does not reveal them.
 
 Source: Gluck, Harris & Prado 2013, BREACH, section 3.4; Django masks its tokens likewise
 """
@@ -13,7 +13,7 @@ from flask_wtf.csrf import generate_csrf
 
 
 class MaskedCSRFProtect(CSRFProtect):  # type: ignore[misc]  # which has no types
-    """Protects forms as Flask-WTF does; its tokens go out under a mask of one use."""
+    """Protects forms as Flask-WTF does, but sends its tokens under a single-use mask."""
 
     def init_app(self, app: Flask) -> None:
         """Check the forms of the app, and give its templates the masked token."""
@@ -34,7 +34,9 @@ def masked_token() -> str:
 
 
 def _unmasked(given: str) -> str:
-    """The token under a mask; what has none, as in a page that was open while Parlor was updated, is as it is."""
+    """The token under a mask; one without a mask, as in a page opened before Parlor was updated, is returned
+    unchanged.
+    """
     try:
         both = base64.b64decode(given, altchars=b"-_", validate=True)
         half = len(both) // 2

@@ -1,4 +1,4 @@
-"""What was played as CSV, sent as it is read, by pages and the API: the bytes that `flask export` writes."""
+"""What was played as CSV, streamed by pages and the API: the same bytes that `flask export` writes."""
 
 from collections.abc import Iterator, Mapping
 
@@ -20,14 +20,14 @@ log = structlog.get_logger()
 
 
 def csv_flags(given: Mapping[str, str]) -> dict[str, bool]:
-    """What `given` says of the form of a CSV: each of FLAGS."""
+    """The CSV format options in `given`: each of FLAGS."""
     return {flag: given.get(flag) == "1" for flag in FLAGS}
 
 
 def csv_download(name: str, given: Mapping[str, str]) -> Response:
-    """The table of that name, with what `given` says of its rows and its form.
+    """The table of that name, with the rows and format that `given` asks for.
 
-    Raises NotFound for another table or player, Invalid for a filter that cannot be.
+    Raises NotFound for an unknown table or player, Invalid for an impossible filter.
     """
     options = csv_flags(given)
     if name == CODEBOOK:
@@ -46,7 +46,7 @@ def csv_download(name: str, given: Mapping[str, str]) -> Response:
 def _pieces(
     engine: Engine, table: export.ExportTable, choice: MatchFilter, options: Mapping[str, bool]
 ) -> Iterator[bytes]:
-    """The pieces of a CSV; they are asked for when the request is over, so they know its database beforehand."""
+    """The pieces of a CSV. They are requested after the request has ended, so the database is passed in."""
     with reading(engine) as session:
         try:
             yield from to_csv(table.columns, export.rows(session, table, choice), **options)

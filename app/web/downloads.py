@@ -1,4 +1,4 @@
-"""Files that pages send piece by piece, so that others play on, however fast the download is."""
+"""Files that pages send piece by piece, so that others can keep playing, however fast the download is."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -10,14 +10,14 @@ _PIECE = 1 << 16  # bytes
 
 
 def download(pieces: Iterable[bytes], name: str, mimetype: str) -> Response:
-    """The answer with a file of that name."""
+    """The response with a file of that name."""
     response = Response(in_turn(pieces), mimetype=mimetype)
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
 
 
 def in_turn(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The pieces, with other greenlets' turns between them."""
+    """The pieces, with a chance for other greenlets to run between them."""
     for piece in pieces:
         yield piece
         time.sleep(0)

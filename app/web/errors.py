@@ -57,7 +57,7 @@ _LOST = lazy_gettext(
 
 
 def register(app: Flask) -> None:
-    """Put the handlers on the app."""
+    """Register the error handlers on the app."""
     app.register_error_handler(AppError, _app_error_reply)
     app.register_error_handler(CSRFError, _stale_form)
     app.register_error_handler(RateLimitExceeded, _too_many)
@@ -68,7 +68,7 @@ def register(app: Flask) -> None:
 
 
 def error_json(code: str, message: str, error: AppError | None = None) -> dict[str, Any]:
-    """An error as programs below `API` get it; what is not known of it is null."""
+    """An error as API clients (below `API`) get it; unknown values are null."""
     texts = error.texts() if isinstance(error, FieldError) else dict.fromkeys(("expected", "got", "remedy"))
     return {"error": {"code": code, "message": message, "field": None if error is None else error.field, **texts}}
 
@@ -124,7 +124,7 @@ def _broken(_error: Exception) -> tuple[Response | str, int]:
 
 
 def _logged_path() -> str:
-    """The path of the request without private links: whoever reads the log may not follow them."""
+    """The path of the request without private links, so that readers of the log cannot follow them."""
     path = request.path
     for name, value in (request.view_args or {}).items():
         if name in _SECRETS:
@@ -152,8 +152,9 @@ def _error_reply(status: int, code: str, message: str, lang: str = "") -> tuple[
 
 
 def _typed() -> list[tuple[str, str]] | None:
-    """The fields of a form that could not be saved, so that it can be sent again as it is; None where there is no form,
-    and for one with a password or a file, which no page may hold.
+    """The fields of a form that could not be saved, so that it can be sent again unchanged.
+
+    None if there is no form, or if it has a password or a file, which no page may contain.
     """
     if request.method != "POST":
         return None

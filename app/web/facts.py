@@ -1,4 +1,4 @@
-"""Facts of matches, rounds, calls and trainings as pages show them: with a label for each name, its value in words."""
+"""Facts of matches, rounds, calls and trainings as pages show them: a label for each name, and its value in words."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -33,13 +33,13 @@ _VALUES: Mapping[str, Mapping[Any, str]] = {  # of facts whose values have names
 
 
 def register(app: Flask) -> None:
-    """The template filters."""
+    """Register the template filters."""
     for each in (fact_label, fact, in_field_order, training_label, training_value, four_digits, dollars, file_size):
         app.add_template_filter(each)
 
 
 def fact_label(name: str, own: bool = False) -> str:
-    """What a fact is called on a page; one that nobody has named is called as it is stored, without underscores.
+    """The label of a fact on a page; without one, its stored name without underscores.
 
     `own`: of one seat alone.
     """
@@ -55,7 +55,9 @@ def in_field_order(config: Mapping[str, Any], game: str) -> dict[str, Any]:
 
 
 def fact(value: Any, name: str = "") -> str:
-    """The value of a fact in words, those of `_VALUES` in their own; lists in a list have a slash between."""
+    """The value of a fact in words, with special words for those in `_VALUES`; nested lists are separated by
+    slashes.
+    """
     if isinstance(value, str | int) and value in _VALUES.get(name, ()):
         return str(gettext(_VALUES[name][value]))
     if value is None:
@@ -75,26 +77,26 @@ def fact(value: Any, name: str = "") -> str:
 
 
 def training_label(name: str) -> str:
-    """What a field of a training is called; one that no method has any more is called as it is stored."""
+    """The label of a training field; a field that no method has any more keeps its stored name."""
     return str(gettext(TRAINING_TITLES[name])) if name in TRAINING_TITLES else name
 
 
 def training_value(value: Any) -> str:
-    """The value of a field of a training to the last digit; a dash for one that is off, or left to the training."""
+    """The value of a training field in full precision; a dash if it is off, or left to the training."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _decimal(value)
     return fact(value)
 
 
 def four_digits(value: float | None) -> str:
-    """A figure of a training with four significant digits, as figures.js writes it; nothing for None."""
+    """A training figure with four significant digits, as figures.js writes it; empty for None."""
     return "" if value is None else _decimal(float(f"{value:.4g}"))
 
 
 def dollars(amount: float, digits: str = "") -> str:
-    """US dollars as the page's language writes them, to the cent, or below one dollar to a hundredth.
+    """US dollars in the format of the page's language, to the cent, or below one dollar to a hundredth of a cent.
 
-    `digits`: how many there are behind the point, as a number pattern has them, such as 00####.
+    `digits`: the decimal places, as in a number pattern, such as 00####.
     """
     pattern = get_locale().currency_formats["standard"].pattern
     behind = digits or ("00" if amount >= 1 or amount == 0 else "0000")
@@ -102,7 +104,7 @@ def dollars(amount: float, digits: str = "") -> str:
 
 
 def file_size(size: int) -> str:
-    """The size of a file in the unit that suits it, with the signs of the page's language."""
+    """The size of a file in a suitable unit, in the number format of the page's language."""
     amount, unit = do_filesizeformat(size).split()
     return f"{format_decimal(float(amount), '0.0' if '.' in amount else '0')} {unit}"
 

@@ -1,10 +1,10 @@
 """How pages and the API write: in real threads, so that a busy database never stalls the event loop.
 
-A form with a request key is taken once: sent again, also from another tab at the same moment, it changes nothing and
-leads to its first result.
+A form with a request key is processed once: if it is sent again, even from another tab at the same moment, it changes
+nothing and returns its first result.
 
-Whoever asks waits `PATIENCE` seconds at most for the transaction to begin, and is told to come back after that; then
-nothing of it has been done, and nothing will be. Moves wait for as long as it takes (`app/web/sockets/move_writer.py`).
+A request waits at most `PATIENCE` seconds for the transaction to begin; after that the client is told to come back, and
+nothing has been or will be written. Moves wait for as long as it takes (`app/web/sockets/move_writer.py`).
 """
 
 import hashlib
@@ -39,25 +39,25 @@ T = TypeVar("T")
 
 
 def write(work: Callable[[Session], T]) -> T:
-    """What `work(session)` returns, done and committed in a transaction of its own, in a thread.
+    """What `work(session)` returns, run and committed in a transaction of its own, in a thread.
 
-    `work` has no request: it is given what it needs, and may be run again when another transaction was faster. Raises
-    Unavailable when the database is busy for longer than PATIENCE, and whatever `work` raises; nothing is written then.
+    `work` has no request: it is given what it needs, and may be rerun if another transaction was faster. Raises
+    Unavailable if the database is busy for longer than PATIENCE, and whatever `work` raises; nothing is written then.
     """
     return _writer().write(work)
 
 
 def write_once(work: Callable[[Session], T], *, without_key: bool = False) -> T:
-    """The same for a form that has a request key: done once, its result, which is JSON, is returned again after that.
+    """The same for a form with a request key: it is done once, and later calls return its result, which is JSON.
 
-    A form without a key is taken as often as it is sent; with `without_key` its content alone is its key.
+    A form without a key is processed as often as it is sent; with `without_key` its content alone is its key.
     """
     digest = _digest(without_key=without_key)
     return write(work if digest is None else _once(digest, work))
 
 
 def result_before() -> Any:
-    """The result of this request's form when it was sent before; None if it was not."""
+    """The earlier result of this request's form; None if it was not sent before."""
     digest = _digest()
     if digest is None:
         return None
@@ -67,14 +67,14 @@ def result_before() -> Any:
 
 
 def request_key_field(key: str | None = None) -> Markup:
-    """The hidden field by which a form is taken once; without a key of its own it has that of this page."""
+    """The hidden field by which a form is processed only once; by default with the key of this page."""
     if key is None:
         key = request.environ.setdefault(f"{_EXTENSION}.{_KEY}", secrets.token_urlsafe(16))
     return Markup('<input type="hidden" name="{}" value="{}">').format(_KEY, key)
 
 
 def close() -> None:
-    """Give the app's connection back. The next write opens another one."""
+    """Close the app's connection. The next write opens another one."""
     for writer in current_app.extensions.get(_EXTENSION, {}).values():
         writer.close()
 
@@ -96,7 +96,7 @@ def _digest(*, without_key: bool = False) -> str | None:
 
 
 def _content() -> Iterator[str]:
-    """What was filled in, in the order of the form."""
+    """The values that were entered, in the order of the form."""
     for name, value in request.form.items(multi=True):
         if name not in _NOT_CONTENT:
             yield from (name, value)
@@ -108,7 +108,9 @@ def _content() -> Iterator[str]:
 
 
 def _once(digest: str, work: Callable[[Session], T]) -> Callable[[Session], T]:
-    """The same work, if it was not done yet; else its result. The row comes first, so that two wait in line."""
+    """The same work if it was not done yet, else its result. The row is inserted first, so that two requests queue
+    up.
+    """
 
     def done_once(session: Session) -> T:
         known = session.get(FormRequest, digest)
@@ -127,7 +129,7 @@ def _once(digest: str, work: Callable[[Session], T]) -> Callable[[Session], T]:
 
 
 class _Attempt:
-    """A transaction that somebody waits for until `deadline` (seconds of a monotonic clock)."""
+    """A transaction that a request waits for until `deadline` (seconds of a monotonic clock)."""
 
     def __init__(self, work: Callable[[Session], object], deadline: float) -> None:
         self.work = work
@@ -135,19 +137,19 @@ class _Attempt:
         self._decided: list[str] = []  # appending is atomic, also between threads
 
     def begin(self) -> bool:
-        """The transaction holds its lock. False when nobody waits for it any more."""
+        """Record that the transaction holds its lock. False if nobody waits for it any more."""
         self._decided.append("begun")
         return self._decided[0] == "begun"
 
     def give_up(self) -> bool:
-        """Stop waiting. False when it is too late: the transaction has begun."""
+        """Stop waiting. False if it is too late because the transaction has begun."""
         self._decided.append("given up")
         return self._decided[0] == "given up"
 
 
 class _FormWriter:
-    """Real threads with a connection each: one on SQLite, where transactions of one process would only wait for each
-    other in the database.
+    """Real threads with a connection each: only one on SQLite, where transactions of one process would merely wait for
+    each other in the database.
     """
 
     def __init__(self, database: Engine) -> None:
@@ -180,11 +182,11 @@ class _FormWriter:
         return cast(T, found)
 
     def close(self) -> None:
-        """Close the connection, in the thread: one that is closed while it waits for a lock ends the process."""
+        """Close the connection in its thread: closing one that waits for a lock would end the process."""
         self._pool.apply(self._engine.dispose)
 
     def _try_write(self, attempt: _Attempt) -> tuple[object, Exception | None]:
-        """In the thread. An error is handed over rather than raised: the pool would print it as well."""
+        """Try the write, in the thread. An error is returned rather than raised: the pool would also print it."""
         tries_left = _RACES
         while True:
             tries_left -= 1

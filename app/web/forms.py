@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class RefusedField(Exception):
-    """The field of a form that an error is about, by its name there, and the error."""
+    """An error, and the name of the form field that it is about."""
 
     def __init__(self, field: str, error: AppError) -> None:
         super().__init__(error.message)
@@ -23,7 +23,7 @@ class RefusedField(Exception):
 
 
 def one_of(name: str, form: Mapping[str, Any], known: Sequence[str]) -> str:
-    """What was chosen of what is known. Raises Invalid."""
+    """The chosen value, one of `known`. Raises Invalid."""
     value: str = form[name]
     if value not in known:
         raise Invalid(name, expected=either(known), got=value)
@@ -31,7 +31,7 @@ def one_of(name: str, form: Mapping[str, Any], known: Sequence[str]) -> str:
 
 
 def pressed(actions: Mapping[str, T]) -> T:
-    """What the pressed button stands for. Raises Invalid for a button that there is not."""
+    """The value of the pressed button. Raises Invalid for an unknown button."""
     action = request.form.get("action", "")
     if action not in actions:
         raise Invalid("action", expected=either(actions), got=action)
@@ -46,12 +46,12 @@ def typed_whole(text: str, field: str) -> int:
 
 
 def typed_minute(text: str) -> str:
-    """A moment as a browser sends it, to the minute, as the files of waves have it."""
+    """A time as a browser sends it, converted to the format of wave files, to the minute."""
     return text.replace("T", " ")[:16]
 
 
 def typed_amount(text: str, field: str, *, places: int = 2, signed: bool = False, such: str = "12.50") -> Decimal:
-    """An amount as it was typed on this page, whose language says which mark parts thousands. Raises Invalid."""
+    """An amount entered on this page, whose language determines the thousands separator. Raises Invalid."""
     return read_amount(text, field, form_language(), places=places, signed=signed, such=such)
 
 

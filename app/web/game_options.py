@@ -10,10 +10,10 @@ from app.games.base import Game
 
 
 class OptionField(NamedTuple):
-    """A field of a game's config in a form, in the language of the page.
+    """A form field of a game's config, in the language of the page.
 
-    `choices` are pairs of a word and what it is called; empty for a field that is typed. `number` is the field of its
-    own that is shown where `other` is chosen.
+    `choices` are pairs of a word and its label; empty for a field that is typed. `number` is a separate field that is
+    shown when `other` is chosen.
     """
 
     name: str
@@ -31,7 +31,7 @@ def option_fields(game: Game[Any]) -> list[OptionField]:
 
 
 def option_field(name: str, schema: Schema) -> OptionField:
-    """A field of a form by the JSON Schema of what it sets, in the language of the page."""
+    """A form field from the JSON Schema of the value it sets, in the language of the page."""
     labels, other = schema.get("labels", {}), schema.get("other")
     choices = [(word, _translated(labels, word) or word) for word in words_of(schema)]
     types = {kind["type"] for kind in kinds_of(schema)}
@@ -51,7 +51,7 @@ def _translated(texts: Mapping[str, str], name: str) -> str:
 
 
 def field_titles(game: Game[Any]) -> Iterator[tuple[str, str]]:
-    """What forms call the fields of a game's options and of its material, by name; in English."""
+    """The titles that forms give to the fields of a game's options and material, by name; in English."""
     for name, schema in game.options.items():
         yield name, schema["title"]
         if other := schema.get("other"):

@@ -1,6 +1,6 @@
-"""Guests: whether models may learn from what they write, and that it is deleted.
+"""Guests: whether models may learn from what they write, and its deletion.
 
-The session cookie keeps the guest's code and the answer: the question is on the home page until the first match.
+The session cookie keeps the guest's code and answer: the home page asks the question until the first match.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ ASKED, AGREED = "training_asked", "training_consent"  # fields of the form
 
 
 def question() -> str:
-    """What guests are asked, in the page's language."""
+    """The question that guests are asked, in the page's language."""
     words = gettext(
         "Language models may be trained on what I write in games here. A trained model cannot forget it again."
     )
@@ -40,13 +40,13 @@ def code() -> str | None:
 
 
 def answer() -> bool | None:
-    """What this browser's guest answered; None before the question was asked."""
+    """The answer of this browser's guest; None before the question was asked."""
     found: bool | None = session.get(_ANSWER)
     return found
 
 
 def start(form: Mapping[str, str], wanted: GuestMatchRequest) -> StoredMatch:
-    """Start a match for this browser's guest, with the answer that is in the form or was given before."""
+    """Start a match for this browser's guest, with the answer in the form or an earlier one."""
     training = form.get(AGREED) == "yes" if form.get(ASKED) else answer()
     code, text, chosen = session.get(_CODE), question(), settings()
     record, code = write(lambda session: start_as(session, chosen, wanted, training, text, code))
@@ -57,7 +57,7 @@ def start(form: Mapping[str, str], wanted: GuestMatchRequest) -> StoredMatch:
 def start_as(
     database: Session, chosen: Settings, wanted: GuestMatchRequest, training: bool | None, text: str, code: str | None
 ) -> tuple[StoredMatch, str]:
-    """Start a match for the guest with that code, or a new one; gives the match and the guest's code.
+    """Start a match for the guest with that code, or a new one; returns the match and the guest's code.
 
     Raises what `start_guest_match` does.
     """
@@ -69,7 +69,7 @@ def start_as(
 
 
 def change_answer(training: bool) -> None:
-    """Keep another answer of this browser's guest, which counts for what was played before, too."""
+    """Store a different answer of this browser's guest, which also applies to earlier matches."""
     code, text = session.get(_CODE), question()
     if code is not None:
         write(lambda session: _store_consent(session, code, training, text))
@@ -78,7 +78,7 @@ def change_answer(training: bool) -> None:
 
 
 def participant_id() -> int:
-    """The participant that this browser's guest is. Raises NotFound before the first match."""
+    """The participant behind this browser's guest. Raises NotFound before the first match."""
     code = session.get(_CODE)
     with reading() as database:
         guest = None if code is None else consents.find_guest(database, code)
@@ -90,7 +90,7 @@ def participant_id() -> int:
 
 
 def forget() -> None:
-    """Delete what this browser's guest wrote; the next match is that of another guest."""
+    """Delete what this browser's guest wrote; the next match belongs to a new guest."""
     if (code := session.get(_CODE)) is not None:
         write(lambda session: _forget(session, code))
         delete_unusable_files(db.engine, settings().home)

@@ -1,4 +1,4 @@
-"""The texts of errors on pages: in the page's language, and with the label that a form has for the field.
+"""Error texts on pages: in the page's language, and with the label that a form gives to the field.
 
 The layers below name a field as the command line does, and know no languages.
 """
@@ -89,16 +89,17 @@ _ENGLISH = Markup(' lang="en"')  # for the element that holds the text
 
 
 def error_text(error: AppError, *, labels: bool = False, at: str = "") -> str:
-    """An error in one line, in the page's language or else whole in English; with `labels`, as a form calls fields.
+    """An error in one line, in the page's language or else entirely in English; with `labels`, with a form's field
+    labels.
 
-    `at` is the field of the form that was refused; a field of a training that was typed there has its training's title.
+    `at` is the form field that was refused; a training field that was entered there gets its training title.
     """
     called = _label_of_training if at in _LINES else _label
     return error.line(str if _is_english(error) else gettext, called if labels else str)
 
 
 def in_code(text: str) -> Markup:
-    """A text for a page, what stands between back-ticks in it set as code. Texts are written for terminals, too."""
+    """A text for a page, with anything in back-ticks set as code. The texts are also written for terminals."""
     parts = text.split("`")
     if len(parts) % 2 == 0:  # one is left over, which opens nothing
         parts[-2:] = ["`".join(parts[-2:])]
@@ -107,7 +108,7 @@ def in_code(text: str) -> Markup:
 
 
 def error_lang(error: AppError) -> str:
-    """The attribute of the element that shows `error_text`: it says so where the text is English."""
+    """The attribute of the element that shows `error_text`: it marks English text."""
     return _ENGLISH if _is_english(error) else ""
 
 

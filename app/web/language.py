@@ -1,4 +1,4 @@
-"""Which language a page is in: the one that was switched to, else the browser's, else the first that is offered."""
+"""The language of a page: the one that was switched to, else the browser's, else the first one offered."""
 
 import re
 from datetime import datetime
@@ -25,7 +25,7 @@ _babel = PageTranslations()
 
 
 def register(app: Flask) -> None:
-    """Let pages be translated, and know their language."""
+    """Enable translated pages, and let them know their language."""
     _babel.init_app(app, default_locale=ENGLISH, locale_selector=_select, timezone_selector=_time_zone)
     app.register_blueprint(blueprint)
     app.context_processor(_in_templates)
@@ -47,7 +47,7 @@ def own_path(text: str) -> str | None:
 
 
 def use_language(language: str) -> None:
-    """Answer this request in a language whatever its reader has chosen, as a study is in one."""
+    """Answer this request in a given language, whatever its reader has chosen, because a study is in one language."""
     g.language_of_study = language
     refresh()
 
@@ -63,18 +63,18 @@ def switch() -> AnyResponse:
 
 
 def _time_zone() -> str | None:
-    """That of the experimenter whose page it is; None, which is UTC, of all other pages."""
+    """The time zone of the experimenter whose page it is; None, meaning UTC, for all other pages."""
     is_for_experimenters = has_request_context() and request.blueprint in ("admin", "auth")
     return current_user.time_zone if is_for_experimenters and current_user.is_authenticated else None
 
 
 def midnight() -> datetime:
-    """When the day began in the time zone of the page."""
+    """The start of the day in the time zone of the page."""
     return datetime.now(ZoneInfo(str(get_timezone()))).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _select() -> str:
-    """The language of this request. Programs are answered in English, as the protocol has it."""
+    """The language of this request. API clients are answered in English, as the protocol requires."""
     if not has_request_context() or request.path.startswith("/api/"):
         return ENGLISH
     if "language_of_study" in g:
@@ -98,7 +98,7 @@ def _in_templates() -> dict[str, object]:
 
 
 def _translated(text: str) -> str:
-    """What comes from the layers below, in the page's language if it is known there."""
+    """A text from the layers below, in the page's language if it is known there."""
     return gettext(text) if text else ""
 
 
@@ -108,7 +108,7 @@ def _own_name(language: str) -> str:
 
 
 def _page_before() -> str:
-    """The page whose switch was used; the start for one that cannot be opened, as it was the answer to a form."""
+    """The page whose switch was used; the home page if that page cannot be opened, because it answered a form."""
     before = urlsplit(request.referrer or "")
     path, adapter = own_path(before.path), request_ctx.url_adapter
     if path is None or adapter is None or not adapter.test(path, "GET"):

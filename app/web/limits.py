@@ -1,4 +1,4 @@
-"""Limits on what a guest may start, and how fast anything may go on."""
+"""Limits on what a guest may start, and on how fast anything may happen."""
 
 import contextlib
 from typing import Any
@@ -24,14 +24,14 @@ guest_limit: dict[str, Any] = {
 
 
 def give_back_attempt() -> None:
-    """What this request was counted for does not count after all."""
+    """Undo the counting of this request."""
     with contextlib.suppress(RedisError):  # without the broker nothing is counted but in this process's limits
         for each in limiter.current_limits:
             limiter.limiter.hit(each.limit, *each.request_args, cost=-1)
 
 
 def check_guest_config(request: GuestMatchRequest) -> None:
-    """Raises NotAllowed where a guest fixes what the match is to draw, and the server does not take that from guests.
+    """Raises NotAllowed if a guest sets what the match should draw, and the server does not allow that.
 
     Whoever chooses the word knows it, and whoever chooses the values knows the partner's.
     """

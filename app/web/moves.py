@@ -1,4 +1,4 @@
-"""How the texts of moves are shown in pages: with a mark for what would show nothing or turn the text around it."""
+"""How pages show the texts of moves: with a mark for characters that are invisible or reverse the text around them."""
 
 from flask import Flask
 from markupsafe import Markup
@@ -7,11 +7,11 @@ from app.matches.invisible import invisible, visible
 
 
 def register(app: Flask) -> None:
-    """The template filters `visible` and `invisible`."""
+    """Register the template filters `visible` and `invisible`."""
     app.add_template_filter(_visible, "visible")
     app.add_template_filter(invisible, "invisible")
 
 
 def _visible(text: str) -> str:
-    """What was escaped before stays so."""
+    """The text with visible marks; escaped text stays escaped."""
     return Markup(visible(text)) if isinstance(text, Markup) else visible(text)  # noqa: S704

@@ -14,7 +14,7 @@ from app.web.threads import in_worker_thread
 
 
 def prepared(kind: JobKind[Any], spec: JobSpec, files: Mapping[str, Any]) -> JobRequest[Any]:
-    """What is asked for, with what has to be known before the transaction; others play meanwhile. Raises AppError."""
+    """The request with everything that must be known before the transaction; others play meanwhile. Raises AppError."""
     creation, request = _creation(kind), JobRequest(spec, files, settings().home)
     if creation.prepare is None:
         return request
@@ -23,7 +23,7 @@ def prepared(kind: JobKind[Any], spec: JobSpec, files: Mapping[str, Any]) -> Job
 
 
 def create(session: Session, kind: JobKind[Any], request: JobRequest[Any], by: Requester) -> list[int]:
-    """Store the jobs, in the thread that writes, which has no request; their numbers. Raises AppError."""
+    """Store the jobs in the writing thread, which has no request; returns their numbers. Raises AppError."""
     return [row.id for row in _creation(kind).create(session, request, queued=True, requester=by)]
 
 

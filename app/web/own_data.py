@@ -1,4 +1,4 @@
-"""The file of everything about a person, as it is downloaded: by the private link of a study, or by a guest."""
+"""The file with everything about a person, downloaded by the private link of a study, or by a guest."""
 
 import json
 
@@ -14,7 +14,7 @@ from app.web.threads import off_loop
 
 
 def data_file(participant_id: int) -> Response:
-    """JSON to be kept. It is read off the event loop, as somebody may have played for weeks."""
+    """A JSON file to keep. It is read off the event loop, because a person may have played for weeks."""
     content = off_loop(_content, db.engine, participant_id)
     response = Response(content, mimetype="application/json")
     response.headers["Content-Disposition"] = 'attachment; filename="my-data.json"'

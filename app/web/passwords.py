@@ -1,7 +1,7 @@
 """Sign-in attempts are counted before anything is hashed, and hashing has a thread of its own.
 
-An address has so many attempts, and fewer for one name. Nobody can lock a name for others: when many attempts for it
-were wrong, wherever they came from, each further one takes longer.
+Each address has a limited number of attempts, and fewer for one name. Nobody can lock a name for others: after many
+wrong attempts for it, wherever they came from, each further attempt takes longer.
 """
 
 import contextlib
@@ -32,8 +32,8 @@ _waiting: list[object] = []
 def hashing(work: Callable[..., T], *arguments: object) -> T:
     """What `work(*arguments)` returns, which hashes a password and raises nothing.
 
-    Done in a real thread, one at a time: it takes a tenth of a second of a whole core. Raises Unavailable when too many
-    wait for it already.
+    It runs in a real thread, one at a time: it takes a whole core for a tenth of a second. Raises Unavailable if too
+    many are already waiting for it.
     """
     if len(_waiting) >= _MOST_WAITING:
         raise Unavailable(Phrase("Too many people are signing in just now. Please try again in a moment."))
@@ -49,14 +49,14 @@ def hashing(work: Callable[..., T], *arguments: object) -> T:
 
 
 def attempt(name: str) -> None:
-    """Somebody tries a password for a name. Takes its time when many have been wrong lately."""
+    """Count an attempt at the password of a name. Sleeps for a while if many were wrong lately."""
     with contextlib.suppress(RedisError):  # without the broker nothing is counted but in this process's limits
         if not limiter.limiter.hit(_SLOW_AFTER, _FROM_ANYWHERE, name):
             sleep(SLOW_SECONDS)
 
 
 def was_right(name: str | None = None) -> None:
-    """The attempt of this request was no wrong guess, and costs nothing."""
+    """Undo the counting of this request's attempt, because it was no wrong guess."""
     give_back_attempt()
     with contextlib.suppress(RedisError):
         if name is not None:

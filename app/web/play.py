@@ -39,7 +39,7 @@ _KEY = re.compile(r"[A-Za-z0-9_-]{16,64}")
 
 @blueprint.get("/")
 def home() -> str:
-    """The games, and what this browser can go on with."""
+    """The games, and the matches that this browser can continue."""
     with reading() as session:
         offered = partners(session)
         rows = session.scalars(select(MatchRow).where(MatchRow.id.in_(held()), MatchRow.status == "playing"))
@@ -86,7 +86,7 @@ def start(game: str) -> AnyResponse:
 
 @blueprint.get("/play/<match_id>")
 def match(match_id: str) -> AnyResponse | tuple[Response, int]:
-    """The match as its seat sees it. A ticket in the address is kept in the session and taken out of the address."""
+    """The match as its seat sees it. A ticket in the URL is moved into the session."""
     if "ticket" in request.args:
         hold(match_id, tickets.check(settings(), request.args["ticket"], match_id))
         return redirect(url_for("play.match", match_id=match_id), 303)
@@ -142,7 +142,7 @@ def about() -> str:
 
 @blueprint.get("/privacy")
 def privacy() -> str:
-    """What is kept, what a guest agreed to, and how to change that or have it deleted."""
+    """What is stored, what a guest agreed to, and how to change that or have it deleted."""
     return render_template(
         "privacy.html",
         question=guests.question(),
@@ -154,13 +154,13 @@ def privacy() -> str:
 
 @blueprint.get("/privacy/my-data.json")
 def guest_data() -> AnyResponse:
-    """A file of everything about this browser's guest. Raises NotFound for who has not played here."""
+    """A file with everything about this browser's guest. Raises NotFound for a browser that has not played here."""
     return data_file(guests.participant_id())
 
 
 @blueprint.post("/privacy")
 def change_privacy() -> AnyResponse:
-    """Do what the pressed button says: keep another answer about training, or delete what the guest wrote."""
+    """Store a different answer about training, or delete what the guest wrote, depending on the pressed button."""
     action = request.form.get("action")
     if action == "forget":
         guests.forget()
@@ -171,7 +171,7 @@ def change_privacy() -> AnyResponse:
 
 @blueprint.get("/healthz")
 def healthz() -> tuple[str, int, dict[str, str]]:
-    """Whether the web process answers, its database does, and there is room on the disk: 200, or 503 and the reason."""
+    """Whether the web process and its database respond, and the disk has room: 200, or 503 and the reason."""
     plain = {"Content-Type": "text/plain"}
     with reading() as session:
         session.execute(select(MatchRow.id).limit(1))
@@ -181,30 +181,30 @@ def healthz() -> tuple[str, int, dict[str, str]]:
 
 
 def _title(game: str) -> str:
-    """What people call the game, in the page's language. Raises NotFound."""
+    """The title of the game in the page's language. Raises NotFound."""
     return str(gettext(find_game(game).title))
 
 
 def _start_key(key: str) -> str | None:
-    """The form's key if it can be one of ours; a start without a key is only not guarded against being sent twice."""
+    """The form's key if it has our format; a start without a key is merely not protected against being sent twice."""
     return key if _KEY.fullmatch(key) else None
 
 
 def _after(match_id: str, study: StudyPart | None) -> str:
-    """Where a match that is over leads: to its result, or after a missed turn back to the study."""
+    """The URL that follows a finished match: its result, or after a missed turn the study."""
     if study is not None and study.asked:
         return url_for("study.page", token=study.token)
     return url_for("play.result", match_id=match_id)
 
 
 def _elsewhere(match_id: str) -> tuple[Response, int] | None:
-    """What a browser without a seat is shown of a match of a study: how to go on. None for all else."""
+    """The page for a browser without a seat in a match of a study: how to continue. None for all other matches."""
     page = None if match_id in held() else page_elsewhere(match_id)
     return None if page is None else (_as_it_is_now(page), 403)
 
 
 def _view(match_id: str) -> tuple[JSON, StudyPart | None]:
-    """What the seat of this browser sees, and the study that the match belongs to, which decides the language."""
+    """The view of this browser's seat, and the study that the match belongs to, which determines the language."""
     seat = seat_in(match_id)
     with reading(db.engine) as session:
         record = load(session, match_id)
@@ -218,5 +218,5 @@ def _view(match_id: str) -> tuple[JSON, StudyPart | None]:
 
 
 def _as_it_is_now(page: str) -> Response:
-    """A page that never shows a match as it was."""
+    """A page that never shows an outdated match."""
     return never_stored(Response(page))

@@ -1,4 +1,4 @@
-"""The seats that this browser holds, in its signed session cookie: how a refresh or a second tab finds its match."""
+"""The seats that this browser holds, in its signed session cookie, so that a refresh or second tab finds its match."""
 
 from typing import cast
 
@@ -21,7 +21,7 @@ def held() -> dict[str, int]:
 
 
 def hold(match_id: str, seat: int) -> None:
-    """Remember a seat, and forget the oldest beyond what fits."""
+    """Remember a seat, and drop the oldest ones that no longer fit."""
     seats = held()
     seats.pop(match_id, None)
     seats[match_id] = seat

@@ -1,4 +1,4 @@
-"""The signs of life of a web process: while it gives none, nobody's time runs out (`app/matches/outages.py`)."""
+"""Heartbeats of a web process: while there are none, nobody's time runs out (`app/matches/outages.py`)."""
 
 import os
 import socket
@@ -20,7 +20,7 @@ log = structlog.get_logger()
 
 
 def give_signs_of_life(app: Flask) -> None:
-    """Give one every second for as long as the process serves, and have pages show the clocks that an outage moved."""
+    """Send a heartbeat every second while the process serves, and have pages show the clocks that an outage moved."""
     settings = app.config["SETTINGS"]
     tell = make_publisher(settings.redis_url)
     owner = f"{socket.gethostname()} {os.getpid()} {time.time()}"[-80:]

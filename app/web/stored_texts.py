@@ -1,7 +1,8 @@
-"""English texts that the database holds, such as why a job stopped, in the language of the page.
+"""English texts stored in the database, such as why a job stopped, in the language of the page.
 
-They were written by workers, which know no languages. Most of them are phrases of the catalogs with their values put
-in: what fits the pattern of one is its translation with the same values, each of which may be such a text itself.
+They were written by workers, which know no languages. Most are phrases of the catalogs with their values filled in: a
+text that matches a phrase's pattern becomes its translation with the same values, each of which may be such a text
+itself.
 """
 
 import re
@@ -63,7 +64,7 @@ STORED = (
 
 
 class _Pattern(NamedTuple):
-    """A phrase with values: its longest piece, which a text that fits has to hold, and where the values are."""
+    """A phrase with values: its longest piece, which a matching text must contain, and where the values are."""
 
     piece: str
     form: re.Pattern[str]
@@ -71,7 +72,7 @@ class _Pattern(NamedTuple):
 
 
 def stored_text(text: str) -> Markup:
-    """A stored text for a page: translated, or marked as English; back-ticks set what is between them as code."""
+    """A stored text for a page: translated, or marked as English; anything in back-ticks is set as code."""
     language = str(get_locale() or ENGLISH)
     found = text if language == ENGLISH else _translated(language, text, _DEPTH)
     return Markup('<span lang="en">{}</span>').format(in_code(text)) if found is None else in_code(found)
@@ -100,7 +101,7 @@ def _translated(language: str, text: str, depth: int) -> str | None:
 
 
 def _part(language: str, text: str, depth: int) -> str | None:
-    """A part of a text: translated, or as it is where it is a name or a figure; None for a sentence in English."""
+    """A part of a text: translated, or unchanged if it is a name or a figure; None for a sentence in English."""
     found = _translated(language, text, depth - 1)
     return text if found is None and len(text.split()) < _SENTENCE else found
 
@@ -116,7 +117,7 @@ def _phrases(language: str) -> dict[str, str]:
 
 @lru_cache
 def _patterns(language: str) -> Sequence[_Pattern]:
-    """The phrases with values: those that only workers say, then those that say most."""
+    """The phrases with values: first those that only workers use, then those with the most letters."""
     found = []
     for template, translation in _phrases(language).items():
         names, pieces = _VALUE.findall(template), _VALUE.split(template)[::2]

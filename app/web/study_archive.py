@@ -15,9 +15,9 @@ from app.web.threads import in_thread
 def study_archive(
     reference: str, *, public: bool = False, since_freeze: bool = False, guard: bool = False, bom: bool = False
 ) -> BinaryIO:
-    """The archive of `study` or `study:wave`, made in a real thread; the file has no name any more.
+    """The archive of `study` or `study:wave`, made in a real thread; the file is already unlinked.
 
-    Raises NotFound for a study or a wave that is not there, and Conflict if none is frozen for `since_freeze`.
+    Raises NotFound for a missing study or wave, and Conflict if none is frozen for `since_freeze`.
     """
 
     def write(engine: Engine) -> BinaryIO:

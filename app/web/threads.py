@@ -1,4 +1,4 @@
-"""Work that computes for long, in a real thread, so that the event loop goes on and those who play do not wait."""
+"""Long computations in a real thread, so that the event loop keeps running and players do not wait."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 def off_loop(work: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
-    """What `work` returns or raises. It may use nothing of the request, and no session of the one who asks."""
+    """What `work` returns or raises. It may use nothing of the request, and no session of its caller."""
 
     def done() -> tuple[R | None, Exception | None]:
         try:
@@ -47,5 +47,5 @@ def in_thread(engine: Engine, work: Callable[[Engine], Any]) -> Any:
 
 @lru_cache(maxsize=8)
 def _engine_of_threads(url: URL) -> Engine:
-    """An engine that keeps no connection, and what it has compiled."""
+    """An engine that keeps no connections, but keeps its compiled statements."""
     return open_engine(url, poolclass=NullPool)

@@ -1,7 +1,7 @@
-"""The words of pages and of their scripts in other languages, from translations/*/LC_MESSAGES/messages.po.
+"""The words of pages and their scripts in other languages, from translations/*/LC_MESSAGES/messages.po.
 
-The .po files are read as they are, once a process, so nothing has to be compiled and nothing can be out of date.
-docs/translating.md says how they are kept.
+The .po files are read directly, once per process, so nothing has to be compiled and nothing can be out of date.
+docs/translating.md says how to maintain them.
 """
 
 from functools import cached_property, lru_cache
@@ -25,7 +25,7 @@ _MANY = 200  # numbers up to here show every plural form of every language
 
 
 def N_(text: str) -> str:  # noqa: N802 - the name by which gettext knows it
-    """The text as it is, marked for translators: it is translated where it is shown."""
+    """The text unchanged, marked for translators: it is translated where it is shown."""
     return text
 
 
@@ -89,7 +89,7 @@ FROM_BELOW = (
 
 
 def game_titles() -> dict[str, str]:
-    """What people call the games in the page's language, by name."""
+    """The titles of the games in the page's language, by name."""
     return {name: gettext(title) for name, title in titles().items()}
 
 
@@ -112,9 +112,9 @@ def _translations(language: str) -> NullTranslations:
 
 class _Domain(Domain):
     def get_translations(self) -> NullTranslations:
-        """Those of the request, which are looked up once: a page asks for some 700 words.
+        """The translations of the request, which are looked up once: a page asks for some 700 words.
 
-        Flask-Babel forgets this attribute of its own when the language of a request changes.
+        Flask-Babel clears this attribute of its own when the language of a request changes.
         """
         kept = g.get("_flask_babel")
         found: NullTranslations | None = getattr(kept, "babel_translations", None)
@@ -133,7 +133,9 @@ class PageTranslations(Babel):
         return _Domain()
 
     def init_app(self, app: Flask, *arguments: Any, **named: Any) -> None:
-        """Have templates ask our catalogs, and not Flask-Babel at every word which ones those are."""
+        """Have templates use our catalogs directly, instead of asking Flask-Babel at every word which ones those
+        are.
+        """
         super().init_app(app, *arguments, **named)
         ours = self.domain_instance
         app.jinja_env.install_gettext_callables(  # type: ignore[attr-defined]  # of an extension
@@ -145,7 +147,7 @@ class PageTranslations(Babel):
 
 @lru_cache
 def script_words(language: str) -> dict[str, Any]:
-    """What static/js/words.js looks up: by the English text its translation, or its forms by CLDR plural category."""
+    """The words for static/js/words.js: for each English text its translation, or its forms by CLDR plural category."""
     if language == ENGLISH:
         return {}
     catalog, locale = read_catalog(language), Locale.parse(language)

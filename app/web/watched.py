@@ -22,13 +22,13 @@ _PRICED = 15.0  # seconds for which prices are good
 
 
 class WatchedKind:
-    """Jobs of a kind as they are watched. A kind with figures of its own has a subclass."""
+    """How jobs of a kind are watched. A kind with figures of its own has a subclass."""
 
     def __init__(self, kind: JobKind[Any]) -> None:
         self.kind = kind
 
     def read(self, session: Session, numbers: Collection[int], now: float) -> Mapping[int, JSON]:
-        """The figures of those jobs that there are, at the moment `now` of a clock that only goes on."""
+        """The figures of those of these jobs that exist, at the moment `now` of a monotonic clock."""
         table = self.kind.table
         return self.figures(session, session.scalars(select(table).where(table.id.in_(numbers))).all(), now)
 
@@ -39,7 +39,7 @@ class WatchedKind:
 
 @dataclass(slots=True)
 class _Known:
-    """What is remembered of a round: its pace, and what its tokens cost."""
+    """What is remembered about a round: its pace, and the prices of its tokens."""
 
     pace: RecentPace = field(default_factory=RecentPace)
     prices: Prices | None = None
