@@ -12,10 +12,10 @@ from app.games.base import JSON
 from app.jobs.spec import JobBudget, JobSpec, SpecPart, asked, asked_budget
 from app.rounds.plan import Pick, usual_pick
 
-MOST_NAME = 120  # characters of a name
+MOST_NAME = 120  # characters in a name
 MOST_MATCHES = 1_000_000
-MOST_MODELS = 20  # of a cross-play
-STRUCTURED = "structured"  # the field of the sampling that says whether moves are asked for as JSON
+MOST_MODELS = 20  # in a cross-play
+STRUCTURED = "structured"  # the sampling field that says whether moves are asked for as JSON
 _SAMPLED = "; ".join(
     f"{game.name}: {', '.join(f'{name} {value:g}' for name, value in game.sampling.items())}"
     for game in GAMES.values()
@@ -114,7 +114,7 @@ def asked_talk_of() -> Any:
 
 
 class RoundSpec(JobSpec):
-    """Who plays which game, how often, and with what setup. A cross-play has a round for each pair of models."""
+    """Who plays which game, how often and with what setup. A cross-play has a round for each pair of models."""
 
     game: str = asked("Game", "Its name.", metavar="GAME", argument=True, widget="game", heading="Who plays")
     cross_play: bool = asked(
@@ -178,7 +178,7 @@ class RoundSpec(JobSpec):
         "Of all models.",
         RoundSampling(),
         heading="How models are asked and sampled",
-        without=("greedy", "for_training"),  # a form begins with these values in its fields
+        without=("greedy", "for_training"),  # a form starts with these values in its fields
     )
     name: str = asked(
         "Name",

@@ -19,8 +19,7 @@ from parlor_client.recipes import Recipes
 
 
 class Rounds(Jobs):
-    """Rounds: who plays which game, how often, and with what setup. A cross-play has a round for each pair of models.
-    """
+    """Rounds: who plays which game, how often and with what setup. A cross-play has a round for each pair of models."""
 
     def run(self, **spec: Unpack[RoundSpec]) -> Job:
         """Create one from its spec. Raises Refused, NotReachable, OSError for a file."""

@@ -73,7 +73,7 @@ class TextFile(TypedDict, total=False):
 
 
 class RoundSpec(TypedDict, total=False):
-    """Who plays which game, how often, and with what setup. A cross-play has a round for each pair of models."""
+    """Who plays which game, how often and with what setup. A cross-play has a round for each pair of models."""
 
     game: Required[str]  # Its name.
     cross_play: bool  # A round for each pair of any number of models, all on the same seeds. Each plays itself, too.
