@@ -26,9 +26,9 @@ FIRST_USER = "admin"
 UTC_ZONE = "UTC"
 _REGIONS = frozenset(
     ("Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
-)  # the other names of the tz database are older ones of the same zones
+)  # the other names in the tz database are older aliases of these zones
 LINK_LIFE = timedelta(hours=24)
-START_LINK_LIFE = timedelta(minutes=30)  # of the link that every start prints, which stays on a screen or in a log
+START_LINK_LIFE = timedelta(minutes=30)  # for the link printed at every start, which stays on screens or in logs
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 200  # characters
 # Source: OWASP Password Storage Cheat Sheet, scrypt with N = 2^15, r = 8, p = 3 (32 MiB).
 _METHOD = "scrypt:32768:8:3"
@@ -50,7 +50,7 @@ LIST: Listing[User] = Listing(
         ),
         computed(
             "signed_in",
-            Phrase("Signed in"),  # in how many browsers
+            Phrase("Signed in"),  # number of browsers
             of_other(func.count(UserSession.token_hash), UserSession.user_id == User.id),
             numeric=True,
         ),

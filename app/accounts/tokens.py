@@ -23,10 +23,10 @@ SCOPES = {
     RUN: Phrase("create, cancel and resume jobs"),
     PEOPLE: Phrase("see the ids of participants, their recruiter’s too, and what each did"),
 }
-PREFIX = "parlor_"  # by which people and secret scanners know what it is
+PREFIX = "parlor_"  # lets people and secret scanners recognise a token
 USUAL_DAYS, MOST_DAYS = 90, 366
-_BYTES = 32  # random ones of a token
-_USE_NOTED = timedelta(minutes=1)  # uses that follow each other sooner are noted once
+_BYTES = 32  # random bytes per token
+_USE_NOTED = timedelta(minutes=1)  # uses closer together than this are recorded once
 VALID, EXPIRED, REVOKED = "valid", "expired", "revoked"
 
 
