@@ -42,7 +42,7 @@ class AlignmentListItem(JobListItem):
     base: LanguageModel
     part: AlignmentPart | None  # None when it is done
     model: LanguageModel | None
-    steps: Mapping[str, RecipeStep] = field(default_factory=dict)  # that were begun, by name
+    steps: Mapping[str, RecipeStep] = field(default_factory=dict)  # started steps, by name
 
     def number_of(self, step: str) -> int | None:
         """The number of a step's job; None before it has started."""
@@ -71,8 +71,8 @@ class AlignmentStep(NamedTuple):
     part: AlignmentPart
     item: JobListItem | None
     job: Reference | None
-    model: LanguageModel | None  # that a training made
-    datasets: Sequence[Dataset]  # demonstrations, or what was cut from the first society
+    model: LanguageModel | None  # made by a training
+    datasets: Sequence[Dataset]  # demonstrations, or datasets cut from the first society
 
 
 class AlignmentJob(NamedTuple):
