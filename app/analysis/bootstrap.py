@@ -29,16 +29,16 @@ Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 
 RESAMPLES = 1_000
-MOST_RESAMPLED = 10_000  # matches or seeds that are all drawn from
+MOST_RESAMPLED = 10_000  # most matches or seeds resampled in full
 LEVEL = 0.95
-LEAST = 10  # of fewer matches, seeds or contexts a bootstrap is not to be trusted
+LEAST = 10  # with fewer matches, seeds or contexts, a bootstrap is unreliable
 FEW_MATCHES, FEW_SEEDS, FEW_CONTEXTS = "fewer than 10 matches", "fewer than 10 seeds", "fewer than 10 contexts"
 FEW_PEOPLE, FEW_DYADS = "fewer than 10 people", "fewer than 10 pairs of people"
 NEAR_ZERO = "a base that hardly scored"
 SAME_IN_ALL = "shares that are the same in every resample"
-NORMAL = 1.959963984540054  # standard deviations of a normal distribution, within which LEVEL of it lies
+NORMAL = 1.959963984540054  # LEVEL of a normal distribution lies within this many standard deviations
 SEED_OF_DRAWS = 240_618_872
-_PART = 2_500  # matches or seeds that stand for more than MOST_RESAMPLED
+_PART = 2_500  # matches or seeds sampled from more than MOST_RESAMPLED
 _LEAST_OF_STRATUM = 200
 _AT_ONCE = 100_000  # drawn matches, and cells of resamples, in memory
 
@@ -108,7 +108,7 @@ def resample(
     exact = statistics(np.add.reduceat(columns, starts, axis=1).T[None])
     few = _few(len(cells), units)
     drawn: dict[str, list[Floats]] = {name: [] for name in exact}
-    part: Mapping[str, Statistic] = {}  # the figures of the part that stands for all
+    part: Mapping[str, Statistic] = {}  # the figures of the sample that stands for all
     if few is None:
         size = len(cells) if units is None else int(units.max()) + 1
         if size > MOST_RESAMPLED:

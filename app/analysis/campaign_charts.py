@@ -14,9 +14,9 @@ from app.games import metrics_of
 from app.games.metrics import AS_PLAYED, MOVES, POINTS, SHARE, TIMES, TURNS, Metric, Panel, Use
 
 PANEL_WIDTH, PANEL_HEIGHT = 300, 190  # pixels; a page may take another width
-# By which lines are told apart without their colours, beside the shapes of their points.
+# Distinguish lines without their colours, in addition to the shapes of their points.
 _DASHES = ([1, 0], [6, 4], [2, 3], [10, 3, 2, 3], [14, 5], [4, 2])
-_DODGE = 90  # lines of a panel stand apart by this part of all iterations, so that no whisker hides another
+_DODGE = 90  # lines of a panel are offset by all iterations divided by this, so that no whisker hides another
 
 
 class Point(NamedTuple):
@@ -183,7 +183,7 @@ def _panel(panel: DrawnPanel, colours: Palette, iterations: int, points: Sequenc
         "data": {"values": values},
         "encoding": {"x": x, "y": y, "color": colour},
         "layer": [
-            *([intervals] if any(row["low"] is not None for row in values) else []),  # Vega warns of a layer of none
+            *([intervals] if any(row["low"] is not None for row in values) else []),  # Vega warns about an empty layer
             {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"strokeDash": dash}},
             {
                 "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},

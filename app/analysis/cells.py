@@ -48,7 +48,7 @@ class Sums:
         if metric.value is None:
             whole = (self.matches[:, :, None] * seats).sum((1, 2))
             number = self._n_matches(_any(seats))
-            # Two transcripts of a match tell as much as one.
+            # A match's two transcripts carry as much information as one.
             return Statistic(ratio((self.matches[:, :, None] * chosen).sum((1, 2)), whole), number, number)
         if metric.value in self.total:
             found = self._mean(metric.value, weight)
@@ -78,8 +78,8 @@ class Sums:
             if metric.among is not None:
                 chosen = chosen & self.cells.among[metric.among][:, None]
             if metric.by_seat and metric.value is not None:
-                chosen = chosen & ~np.isnan(self.cells.values[metric.value])  # what a seat does not have
-            # The seats are kept, too, so that no other array takes their id.
+                chosen = chosen & ~np.isnan(self.cells.values[metric.value])  # values that a seat lacks
+            # Keep the seats, too, so that no other array reuses their id.
             self._chosen[key] = chosen, chosen.sum(2).astype(np.float64), seats
         return self._chosen[key][:2]
 
@@ -147,7 +147,7 @@ def gather(
     number = np.zeros(len(matches), np.int64)
     for column in (column for each in alike for column in each.reshape(len(matches), -1).T):
         codes = _codes(column)
-        number = _codes(number * (codes.max() + 1) + codes)  # numbered again each time, so that the product stays small
+        number = _codes(number * (codes.max() + 1) + codes)  # renumbered each time, so that the product stays small
     _, first = np.unique(number, return_index=True)
     cells = Cells(
         matches.take(first),

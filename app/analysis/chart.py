@@ -14,7 +14,7 @@ from app.core.csv_tables import short_names
 
 Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-WIDTH, HEIGHT, ROW = 560, 220, 32  # pixels; of a row of a chart with bars or points side by side
+WIDTH, HEIGHT, ROW = 560, 220, 32  # pixels; ROW: a row of a chart with bars or points side by side
 _WIDEST = 6  # columns of a table below a chart
 _TITLE = 38  # letters in a line of an axis title, so that it fits the axis on a phone
 
@@ -48,7 +48,7 @@ class Chart:
     described: Description
     draw: Callable[[Palette], Spec]
     data: Sequence[Mapping[str, Any]] = ()
-    language: Language = ENGLISH  # that its words are in
+    language: Language = ENGLISH  # of its text
 
     def csv(self) -> str:
         """The data as CSV, header first; missing values are empty."""

@@ -94,7 +94,7 @@ def paired_differences(analysis: MatchAnalysis, versus: PairedDifference, langua
     unit = language.gettext("points a match")
     even, ahead_title = language.gettext("neither"), language.gettext("Ahead")
     width = bins[0].high - bins[0].low
-    domain = [min(bins[0].low, -width / 2), max(bins[-1].high, width / 2)]  # with 0, where neither is ahead
+    domain = [min(bins[0].low, -width / 2), max(bins[-1].high, width / 2)]  # includes 0, where neither is ahead
     values = [
         {
             "from": each.low,

@@ -15,7 +15,7 @@ from app.core.errors import Invalid, Verbatim
 from app.games import metrics_of
 from app.games.metrics import MODEL_SCORE, POINTS, SHARE
 
-TITLE_LETTERS = 24  # letters in a line of the title of an axis that leaves room for the words of its rows
+TITLE_LETTERS = 24  # letters per title line of an axis that leaves room for its row labels
 
 
 def compare(analyses: Sequence[RoundAnalysis], column: str | None = None, language: Language = ENGLISH) -> Chart:
@@ -125,7 +125,7 @@ def compare_differences(analyses: Sequence[RoundAnalysis], language: Language = 
     found = [(each, each.paired, each.paired.columns[MODEL_SCORE.name]) for each in analyses if each.paired is not None]
     if not found:
         return None
-    # In two lines, as two names would leave little of a phone for the axis.
+    # Two lines, because two names would leave the axis little room on a phone.
     lines = [
         f"{each.round_id}: "
         + language.gettext("%(first)s minus %(second)s", first=f"{versus.first}\n", second=versus.second)
@@ -186,7 +186,7 @@ def points_with_whiskers(
     rows_title: str = "",
 ) -> Spec:
     """A point with whiskers for each row, which is a round unless `rows_title` names something else."""
-    # Room on both sides keeps a point off the words of its row. These leave little for the axis on a phone, so that its
+    # Padding on both sides keeps points off their row labels. These leave little room for the axis on a phone, so its
     # title may begin below them.
     x: Spec = {
         "field": "value",
@@ -234,7 +234,7 @@ def _heat_map(matrix: CrossPlay, role: str | None, language: Language) -> Chart:
     scores = [each.score.value for each in found if each.score.value is not None]
     low, step = _steps(min(scores, default=0), max(scores, default=0))
     scale = {"type": "quantize", "domain": [low, low + 7 * step]}
-    half = low + 4 * step  # from the fifth of seven colours on, dark ink would not be read
+    half = low + 4 * step  # dark ink would be unreadable from the fifth of seven colours on
     values = [{"row": each.row, "column": each.column, "matches": each.matches, **ends(each.score)} for each in found]
     axis: Spec = {"type": "nominal", "sort": list(matrix.players), "scale": {"domain": list(matrix.players)}}
     who, against = _in_role(language.gettext("Model"), role, language), language.gettext("Against")

@@ -12,7 +12,7 @@ from app.games.match_table import MatchTable
 from app.games.metrics import GameMetrics, Metric
 
 _MOST_BINS = 30
-_MOST_DIFFERENCES = 45  # bins, so that each half point has one where scores are of 0 to 10
+_MOST_DIFFERENCES = 45  # bins, enough for every half point where scores are from 0 to 10
 
 
 class Bin(NamedTuple):

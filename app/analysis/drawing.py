@@ -18,7 +18,7 @@ from app.analysis.figure_files import PDF, PNG
 from app.analysis.pdf_order import in_order
 from app.analysis.themes import LIGHT
 
-_FONT = "Liberation Sans"  # which vl-convert brings along
+_FONT = "Liberation Sans"  # shipped with vl-convert
 _HOW: Mapping[str, Any] = {"vl_version": "6.4", "allowed_base_urls": []}
 
 

@@ -13,8 +13,8 @@ from app.core.errors import Phrase, Unavailable
 SVG, PDF, PNG = "svg", "pdf", "png"
 FORMATS = (SVG, PDF, PNG)
 TYPES = {SVG: "image/svg+xml", PDF: "application/pdf", PNG: "image/png"}
-_SECONDS = 60  # that a figure may take
-_SECONDS_MORE = 10  # for each further one
+_SECONDS = 60  # time limit for a figure
+_SECONDS_MORE = 10  # for each additional figure
 
 
 def draw_in_process(spec: Mapping[str, Any], form: str) -> bytes:

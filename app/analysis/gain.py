@@ -22,8 +22,8 @@ class SplitMetrics(NamedTuple):
     """Three metrics of a game, the first of which is the product of the others."""
 
     score: Metric
-    share: Metric  # of the agreed matches
-    agreed: Metric  # the score of these
+    share: Metric  # share of agreed matches
+    agreed: Metric  # score of agreed matches
 
 
 class Gain(NamedTuple):
@@ -109,5 +109,5 @@ def _split(means: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats],
     new_score = np.divide(new, new_share, out=np.full_like(new, np.nan), where=new_share > 0)
     more = (new_share - old_share) * (old_score + new_score) / 2
     better = (new_score - old_score) * (old_share + new_share) / 2
-    # Without what is left of the divisions, which would put a sign before 0.
+    # Round away division residue, which would put a sign before 0.
     return (old_share, new_share), (old_score, new_score), (np.round(more, 12), np.round(better, 12))

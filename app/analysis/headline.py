@@ -15,8 +15,8 @@ from app.matches.filter import is_over
 from app.models import MatchRow, RoundRow
 from app.models.types import is_among
 
-MOST_COMPARED = 10_000  # matches, on the page of a round
-MOST_READ = 500  # matches, by which the width of the interval is known to within a few percent
+MOST_COMPARED = 10_000  # matches compared on a round's page
+MOST_READ = 500  # matches, enough to know the interval's width to within a few percent
 
 
 class PromptScores(NamedTuple):
@@ -25,7 +25,7 @@ class PromptScores(NamedTuple):
     prompts: tuple[str | None, str | None]
     means: tuple[Figure, Figure]
     difference: Figure
-    swapped: bool  # whether a pair is a seed that was played from both seats, and not a match
+    swapped: bool  # whether a pair is a seed played from both seats, rather than a match
 
 
 class RoundHeadline(NamedTuple):
@@ -85,7 +85,7 @@ def _scores(session: Session, row: RoundRow, indexes: Sequence[int] | None) -> _
     index, scores = table[:, 0].astype(np.int64), table[:, 1:]
     if not row.swap_seats:
         return _Scores(scores, index, scores[:, 0] - scores[:, 1])
-    turned = index % 2 == 1  # there the first model sat in the second seat
+    turned = index % 2 == 1  # where the first model sat in the second seat
     scores = np.where(turned[:, None], scores[:, ::-1], scores)
     pair_of = np.unique(index // 2, return_inverse=True)[1].reshape(-1)
     whole = np.bincount(pair_of) == 2

@@ -8,9 +8,9 @@ from app.analysis.distributions import Bin
 from app.analysis.language import ENGLISH, Language
 from app.analysis.themes import Palette
 
-# How full the bars of each group are, by which neighbours are told apart without their colours; none is too pale.
+# The opacity of each group's bars, which distinguishes neighbours without their colours; none is too pale.
 _OPACITIES = (1, 0.65)
-_GAP = 0.08  # of a bin, left free on both of its sides where bars are beside each other
+_GAP = 0.08  # fraction of a bin left free on both sides where bars are side by side
 
 
 def histogram(

@@ -41,7 +41,7 @@ _STATUS = {
     states.DONE: "success", states.FAILED: "error", states.CANCELLED: "cancelled", states.CANCELLING: "cancelled",
 }  # fmt: skip
 _STOP_REASONS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter"}
-_SAMPLING = ("temperature", "top_p", "max_tokens", "seed", "stop_seqs")  # what both call alike
+_SAMPLING = ("temperature", "top_p", "max_tokens", "seed", "stop_seqs")  # same names in Inspect
 
 
 def inspect_log(session: Session, choice: MatchFilter, form: str) -> Iterator[bytes]:
@@ -76,7 +76,7 @@ class _Log:
         self._choice = choice
         self._game = game
         self._usage: dict[str, JSON] = defaultdict(dict)  # by model
-        self._players: dict[str, dict[str, None]] = defaultdict(dict)  # the names of whom, by role
+        self._players: dict[str, dict[str, None]] = defaultdict(dict)  # player names, by role
         own: Any = select(func.count(), func.min(MatchRow.started_at), func.max(MatchRow.ended_at))
         self._matches, self._began, self._ended = session.execute(own.where(*conditions(choice))).one()
         over = [*conditions(choice), is_over()]

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.core.errors import Phrase
 
-PERSON, PEOPLE = "person", "people"  # who plays without a name
+PERSON, PEOPLE = "person", "people"  # players without a name
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Language:
     translate: Callable[[str], str] = str
     decimal: str = "."
     thousands: str = ","
-    percent: str = "%"  # with the space before it, if there is one
+    percent: str = "%"  # including any space before it
 
     def gettext(self, text: str, **values: object) -> str:
         """The text with its values, `%%` as a percent sign; `python -m scripts.translations` looks for this name."""

@@ -17,7 +17,7 @@ from app.games import find_game
 
 MOST_PLAYERS = 40
 BOTH = "both"
-_BEGINS, _FOLLOWS = "first", "second"  # of games whose seats have the same role
+_BEGINS, _FOLLOWS = "first", "second"  # for games whose seats share a role
 
 
 class Standing(NamedTuple):
@@ -151,7 +151,7 @@ def _standings(
         (np.bincount(results.player[:, at], results.points[:, at], minlength=count) for at in places), np.zeros(count)
     )
     found = {}
-    others = [name for name in faults if name not in results.players]  # who never came to an end
+    others = [name for name in faults if name not in results.players]  # players without a finished match
     for place, name in enumerate([*results.players, *others]):
         broken = sum(faults.get(name, (0, 0))[at] for at in places)
         finished = int(seats[place]) if place < count else 0

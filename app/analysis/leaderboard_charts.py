@@ -73,7 +73,7 @@ def _played_and_quality(board: Leaderboard, language: Language) -> list[Chart]:
             {"field": "quality", "title": y, "type": "quantitative", "format": ".1f"},
             {"field": "score", "title": score, "type": "quantitative", "format": ".1f"},
         ]
-        # At three heights in turn, so that both can be read where two points meet.
+        # Labels alternate between three heights, so that both are readable where two points meet.
         labels = [
             {
                 "transform": [{"filter": f"datum.place % 3 == {turn}"}],
@@ -84,7 +84,7 @@ def _played_and_quality(board: Leaderboard, language: Language) -> list[Chart]:
                 "encoding": {"text": {"field": "place"}},
             }
             for turn in range(3)
-            if turn in {place % 3 for place in range(1, len(data) + 1)}  # Vega warns of a layer without a row
+            if turn in {place % 3 for place in range(1, len(data) + 1)}  # Vega warns about a layer without rows
         ]  # fmt: skip
         return {
             "width": WIDTH - 100,

@@ -7,7 +7,7 @@ from app.analysis.leaderboard import Leaderboard
 from app.core.csv_tables import Column
 from app.games import GAMES
 
-Row = Mapping[str, Any]  # the values of a row by column; a column that is not in it is empty
+Row = Mapping[str, Any]  # a row's values by column; a missing column is empty
 
 
 def _column(name: str, type_: str, meaning: str, values: str) -> Column:

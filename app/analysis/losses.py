@@ -10,11 +10,11 @@ from app.analysis.themes import Palette
 
 TRAINING, HELD_OUT = "training", "held out"
 MOST_DRAWN = 300  # points of a curve
-_LISTED = 40  # of them in the table
+_LISTED = 40  # points listed in the table
 _DASHES = [[1, 0], [6, 4]]
 
-STEPS = {"tickMinStep": 1, "format": ",~f"}  # an axis of them
-FIGURES = {"format": ".4~g"}  # an axis of losses and the like, which a single value would have with six digits
+STEPS = {"tickMinStep": 1, "format": ",~f"}  # a step axis
+FIGURES = {"format": ".4~g"}  # an axis of losses and the like; a single value would otherwise get six digits
 
 Points = Sequence[tuple[int, float]]
 T = TypeVar("T")
@@ -91,7 +91,7 @@ def _curve(
     values = [{"step": step, "loss": loss, "of": of} for of, points in of_each for step, loss in points]
     groups = [of for of, points in of_each if points or of == called[TRAINING]]
     x_axis: Spec = {"scale": {"domain": [0, last], "nice": False}, "axis": STEPS}
-    y_scale: Spec = {"zero": False} if values else {"domain": [0, 1]}  # which no data would leave open
+    y_scale: Spec = {"zero": False} if values else {"domain": [0, 1]}  # undefined without data
     shade: Spec = {
         "field": "of",
         "type": "nominal",

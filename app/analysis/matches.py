@@ -21,11 +21,11 @@ from app.matches.filter import MatchFilter, check_known, in_words
 class MatchAnalysis:
     """Finished matches of one game, all with the same weight of the partner's points, and their figures."""
 
-    name: str  # what was asked for, in words
+    name: str  # the request in words
     game: str
     matches: int
     partner_weight: float | None
-    players: Sequence[str]  # in the order in which they first sat down
+    players: Sequence[str]  # in order of first appearance
     metrics: Metrics
     distributions: Mapping[str, Sequence[Bin]]
     paired: PairedDifference | None = None  # where two different models played each other

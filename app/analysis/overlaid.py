@@ -117,7 +117,7 @@ def overlaid(
             "encoding": {"strokeDash": dash},
         }
         points: Spec = {"data": {"values": drawn(shown)}, "mark": {"type": "point", "filled": True, "opacity": 1}}
-        if by_word:  # such as tasks, between which a line would mean nothing; beside each other, told apart by shape
+        if by_word:  # such as tasks: a line would be meaningless; points stand side by side, distinguished by shape
             shape = {"field": "run", "type": "nominal", "title": None, "scale": {"domain": names}}
             colour["legend"] = {"orient": "top", "labelLimit": 260}
             points["mark"]["size"] = 80

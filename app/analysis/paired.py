@@ -24,7 +24,7 @@ class PairedDifference:
     first: str
     second: str
     pairing: str  # seeds | matches
-    always_first: str | None  # who sat in the first seat of every match, if one did
+    always_first: str | None  # the player in the first seat of every match, if any
     columns: Mapping[str, Figure]
     differences: Floats  # (pairs,) of scores
 
@@ -81,7 +81,7 @@ def paired(matches: MatchTable, players: Sequence[str], defined: GameMetrics) ->
         difference = sign * _of_seats(metric, matches)
         if metric.among is None:
             columns[metric.name] = mean_figure(_by_pair(matches, difference), reason=reason)
-        else:  # a pair may have it only in one of its matches
+        else:  # only one match of a pair may have the metric
             these = metric.among(matches)
             pairs = None if matches.pair is None else matches.pair[these]
             columns[metric.name] = mean_figure(difference[these], pairs)

@@ -15,11 +15,11 @@ import numpy as np
 from app.analysis.bootstrap import Booleans, Floats, Integers
 from app.analysis.results import FIRST, SECOND, TIE, Results
 
-PRIOR = 0.01  # strength² × this is taken off the log-likelihood: who won everything has a finite rating
+PRIOR = 0.01  # the log-likelihood penalty per strength²; keeps ratings finite for players who won everything
 POINTS_TO_TEN = 400  # between two players of whom one wins ten times as often as it loses
 MIDDLE = 1_000  # the rating of the average player
 _STEPS, _LONGEST_STEP, _NEAR = 60, 2.0, 1e-9
-_RIDGE = 1e-9  # of the matches: what a resample does not tell apart is 0, rather than anything
+_RIDGE = 1e-9  # times the matches: effects that a resample cannot separate become 0 rather than arbitrary
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +145,8 @@ class AdditivePoints:
 
     grams: Floats  # (b, p, p)
     products: Floats  # (b, p)
-    totals: Floats  # (b, p + 2) sums of the columns as they are, then those of points, and the number of seats
-    players: int  # some of them may be in it as partners alone, and others only as players
+    totals: Floats  # (b, p + 2) sums of the raw columns, then of points, and the number of seats
+    players: int  # some may occur only as partners, others only as players
     lines: "SeatLines"
 
     def points(self, resampled: Floats) -> Floats:
@@ -174,7 +174,7 @@ class AdditivePoints:
         size = self.grams.shape[1]
         grams = (resampled @ self.grams.reshape(len(self.grams), -1)).reshape(-1, size, size)
         ridge = _RIDGE * (resampled @ self.totals[:, -1])
-        ones = np.zeros((size, 2))  # players' effects have the sum 0, and so have partners', of those who are in it
+        ones = np.zeros((size, 2))  # effects of the players present sum to 0, and so do those of partners
         ones[: self.players, 0] = ones[self.players : 2 * self.players, 1] = 1
         ones[~self.totals[:, :size].any(0)] = 0
         left = grams + ones @ ones.T + ridge[:, None, None] * np.eye(size)
@@ -191,7 +191,7 @@ class SeatLines:
     shared: Booleans  # (m,) whether several pairs have played this side of the context
     number: Floats  # (m,)
     points: Floats  # (m,)
-    player: Integers  # (m, 2) whose seat, and the partner
+    player: Integers  # (m, 2) the player and the partner
 
 
 def additive_points(results: Results, block: Integers, blocks: int, role: int | None, rated: int) -> AdditivePoints:
@@ -202,7 +202,7 @@ def additive_points(results: Results, block: Integers, blocks: int, role: int | 
     count = len(results.players)
     lines, line = _seat_lines(results, role, rated)
     of_block = block[line]
-    size = 2 * count + 3  # the last column stands for "none" and is taken away below
+    size = 2 * count + 3  # the last column stands for "none" and is removed below
     grams = _sums_of_products(lines, of_block, blocks, size)
     products = _sums(lines.columns, lines.points, of_block, blocks, size)
     totals = _sums(lines.columns, lines.number, of_block, blocks, size)[:, :-1]

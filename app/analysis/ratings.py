@@ -20,8 +20,8 @@ from app.analysis.results import FIRST, SECOND, TIE, Results
 By = Literal["wins", "points"]
 WINS: Final = "wins"
 POINTS: Final = "points"
-FEW = 60  # matches of a cell, below which its figure is only a hint
-_BLOCKS = 200  # more contexts than that are resampled in so many blocks
+FEW = 60  # with fewer matches, a cell's figure is only a hint
+_BLOCKS = 200  # more contexts are resampled in this many blocks
 _AT_ONCE = 2_000_000  # numbers of resamples in memory
 _SEED = 240_618_872
 
@@ -235,7 +235,7 @@ def more_matches(gap: float, spread: float, played: int, critical_value: float) 
     further = played * ((critical_value * spread / gap) ** 2 - 1)
     if further > 1_000 * played:
         return None
-    whole = max(1, math.ceil(further))  # an interval that is not quite normal may hold 0 though that says it does not
+    whole = max(1, math.ceil(further))  # a not quite normal interval may contain 0 although this formula says otherwise
     digits: int = 10 ** max(0, len(str(whole)) - 2)
     return math.ceil(whole / digits) * digits
 

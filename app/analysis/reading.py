@@ -21,7 +21,7 @@ from app.rounds.job import SELFPLAY
 from app.rounds.spec import MOST_MATCHES
 
 _AT_ONCE = 5_000  # rows in memory
-PEOPLE = "people"  # whoever they are: who sat where is nobody's business here
+PEOPLE = "people"  # all people alike: who sat where stays private here
 _SEATS = aliased(SeatRow), aliased(SeatRow)
 _PLACE = MatchRow.round_id, MatchRow.index
 _RESULT = (
@@ -35,11 +35,12 @@ def matches_of(session: Session, round_ids: Sequence[int], indexes: Collection[i
     """The finished matches of those rounds, by round and index; only those with `indexes`, if given."""
     rounds = session.scalars(select(RoundRow).where(RoundRow.id.in_(round_ids))).all()
     whole = all(row.swap_seats for row in rounds)
-    # Seats lie apart in a table of their own, so those that the round tells are not read.
+    # Seats are in a separate table, so those known from the round are not read.
     told = all(row.source == SELFPLAY for row in rounds)
     seats = {(row.id, odd): _models_of_seats(row, odd) for row in rounds for odd in (0, 1)} if told else {}
     chosen = select(*_PLACE, *_RESULT).where(is_over()) if told else finished()
-    # Said twice, PostgreSQL takes them for few, as they are: else it would read all seats of a million matches.
+    # Stating the condition twice makes PostgreSQL expect few rows, correctly: otherwise it would read all seats of a
+    # million matches.
     some = [] if indexes is None else [is_among(MatchRow.index, indexes), *unindexed([is_over()])]
     rows = session.execute(
         chosen.where(MatchRow.round_id.in_(round_ids), *some).order_by(*_PLACE),
@@ -96,7 +97,7 @@ def _sample(session: Session, choice: MatchFilter, most: int, *columns: Any) -> 
     return drawn(session, [is_over(), *conditions(choice), ~is_blinded()], choice, most).with_only_columns(*columns)
 
 
-_MOST_INDEXES = 20_000  # as values of a statement, of which PostgreSQL takes 65,535 and SQLite 32,766
+_MOST_INDEXES = 20_000  # bound as values; PostgreSQL allows 65,535 in a statement, SQLite 32,766
 
 
 def drawn(session: Session, wanted: Sequence[ColumnElement[bool]], choice: MatchFilter, most: int) -> Select[str]:
@@ -105,16 +106,16 @@ def drawn(session: Session, wanted: Sequence[ColumnElement[bool]], choice: Match
     For a whole round, the games of `sampled_indexes`. `choice` tells how many matches there are, where counted.
     """
     if most <= _MOST_INDEXES and (whole := _whole_round(session, choice)) is not None:
-        indexes = sampled_indexes(whole, most)  # by their places; by ids, all of the round would be sorted
+        indexes = sampled_indexes(whole, most)  # by index; by id, the whole round would be sorted
         wanted = [*wanted, *([] if indexes is None else [is_among(MatchRow.index, indexes)])]
     counted = counts.covers(choice)
     many = counted and 10 * counts.count_over(session, choice) >= counts.count_over(session, EVERYTHING)
     order: Any = MatchRow.id
     if session.get_bind().dialect.name == "sqlite":
-        # By another index than that of ids, SQLite would sort all of a million matches of a source, to take some.
+        # With any index but that of ids, SQLite would sort all of a source's million matches to take a few.
         wanted = unindexed(wanted) if many else wanted
     elif counted and not many:
-        # Few, which no statistics say of a player: by the index of ids PostgreSQL would go through all that there are.
+        # There are few, but no statistics say so for a player: PostgreSQL would scan the whole index of ids.
         order = MatchRow.id.concat("")
     return select(MatchRow.id).where(*wanted).order_by(order).limit(most)
 

@@ -19,7 +19,7 @@ from app.matches.filter import is_over
 from app.models import MatchRow, RoundRow
 from app.models.types import is_among
 
-_LISTED = 20  # of them in the table
+_LISTED = 20  # means listed in the table
 _MOST_READ = 5_000  # matches
 
 

@@ -11,7 +11,7 @@ from app.analysis.themes import Palette
 MOST_LINES = 6  # as many as there are colours
 _DASHES = ([1, 0], [8, 4], [2, 3], [9, 3, 2, 3], [14, 5], [5, 2])
 _FORM = ".4~g"
-_MOST_TICKS = 12  # values that an axis names each of
+_MOST_TICKS = 12  # most values that an axis labels individually
 
 
 class SweptPoint(NamedTuple):
@@ -67,7 +67,7 @@ def swept_chart(
         hover = [{"field": "at", "title": across}, *named, *intervals(_FORM, language)]
         band: Spec = {"mark": {"type": "area", "opacity": 0.18, "aria": False}, **there}
         whisker: Spec = {"mark": {"type": "rule", "strokeWidth": 1.5}, **there}
-        some = any(each["low"] is not None for each in shown)  # Vega warns of a layer of none
+        some = any(each["low"] is not None for each in shown)  # Vega warns about an empty layer
         return {
             "width": WIDTH,
             "height": HEIGHT,

@@ -15,7 +15,7 @@ from app.games import GAMES, metrics_of
 from app.games.metrics import AS_PLAYED, MODEL_SCORE, SHARE, Metric
 from app.games.talk import LanguageMetric
 
-Row = Mapping[str, Any]  # the values of a row by column; a column that is not in it is empty
+Row = Mapping[str, Any]  # a row's values by column; a missing column is empty
 
 _ENDS = {"low": "Lower", "high": "Upper"}
 

@@ -42,9 +42,9 @@ from app.rounds.job import SELFPLAY
 Kind = tuple[str, float | None]  # the game, and what a partner's point is worth
 _AT_ONCE = 5_000  # rows in memory
 _MODELS_FAULT = "model"
-_KINDS_OF_FAULTS = ("resigned", "timeout", "aborted")  # one of them stands before the end of a match broken off
-_WITHDRAWN = "withdrawn"  # the ending of who took back the consent
-_PERSON = 0  # in place of the number of a model
+_KINDS_OF_FAULTS = ("resigned", "timeout", "aborted")  # one of these precedes the end of a match broken off
+_WITHDRAWN = "withdrawn"  # the ending when consent was withdrawn
+_PERSON = 0  # in place of a model's number
 _ROUND = aliased(RoundRow)
 
 
@@ -114,7 +114,7 @@ def tournament_matches(session: Session, choice: TournamentChoice, most: int | N
     lines: dict[Kind, list[ResultLine]] = {}
     broken: dict[str, _BrokenOff] = {}
     for game, config, model_0, model_1, more, broken_id, matches, *points in _grouped(session, wanted):
-        if model_0 is None or model_1 is None:  # what was removed is just coming back, its seats after the match
+        if model_0 is None or model_1 is None:  # a restore in progress: seats come after the match
             continue
         players = names[model_0], names[model_1]
         setting = settings.get((game, config))
@@ -203,10 +203,10 @@ def _untold_with_rounds(wanted: Select[str]) -> Select[str]:
     No seats are read for the latter, as seats lie apart in the second largest table.
     """
     tells = (_ROUND.id == MatchRow.round_id) & _tells_players(_ROUND)
-    # By a list of such rounds: of what is joined, PostgreSQL expects hardly any, and sorts all matches to draw some.
+    # Use a list of such rounds: from a join, PostgreSQL expects hardly any matches and sorts all to draw some.
     of_round = MatchRow.round_id.in_(select(RoundRow.id).where(_tells_players(RoundRow)))
-    # Counted, as PostgreSQL may look for what does not exist among all seats at once; and NULL or not, as it takes
-    # something that equals a value for rare.
+    # Count, because PostgreSQL may evaluate NOT EXISTS over all seats at once; and test for NULL, because it expects
+    # few rows that equal a value.
     untold_seats = _of_seats(case((func.count(SeatRow.prompt) == 0, 1)))
     return wanted.outerjoin(_ROUND, tells).where(case((of_round, 1), else_=untold_seats).is_not(None))
 
@@ -220,7 +220,7 @@ def _model_of(number: int) -> ColumnElement[Any]:
     """The number of the model in a seat of such matches, or _PERSON; None without that seat."""
     own = _ROUND.model_0_id, _ROUND.model_1_id
     model = case((_ROUND.swap_seats & (MatchRow.index % 2 == 1), own[1 - number]), else_=own[number])
-    # Looked for by each match: joined, PostgreSQL would read the seats of all matches where these are some thousands.
+    # One lookup per match: with a join, PostgreSQL would read the seats of all matches to get some thousands.
     seated = _of_seats(func.coalesce(SeatRow.language_model_id, _PERSON), SeatRow.seat == number)
     return case((_ROUND.id.is_not(None), model), else_=seated)
 

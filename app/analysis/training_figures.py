@@ -124,8 +124,8 @@ def compared_losses(
         }
         steps = [step for _, _, points in found for step, _ in points]
         whole = min(10, max(1, max(steps, default=1) - min(steps, default=0)))  # no tick between two steps
-        # By their shapes jobs are told apart without their colours, and what was told of once has no line yet. They are
-        # a layer of their own: with them, lines lose their legend.
+        # Shapes distinguish jobs without their colours, and a value reported once has no line yet. They are a separate
+        # layer: combined, lines would lose their legend.
         shapes = {
             "data": {"values": marked},
             "mark": {"type": "point", "filled": True, "opacity": 1, "size": 55},

@@ -26,7 +26,7 @@ from app.analysis.side_by_side.settings import (
 from app.games import find_game, metrics_of
 from app.games.metrics import GameMetrics
 
-MOST_TALKS = 400  # matches of a player in a setting whose words are read
+MOST_TALKS = 400  # matches per player and setting whose words are read
 __all__ = ("MOST_TALKS", "SideBySide", "SideBySideChoice", "side_by_side")
 
 

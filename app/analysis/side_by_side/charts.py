@@ -25,11 +25,11 @@ from app.analysis.themes import Palette
 from app.analysis.wording import beside, number
 from app.games.metrics import BAD, POINTS, SHARE
 
-_TITLE = 24  # letters in a line of the title of an axis that leaves room for the words of its rows
+_TITLE = 24  # letters per title line of an axis that leaves room for its row labels
 _DASHES = ([1, 0], [6, 4], [2, 3], [10, 3, 2, 3], [14, 5], [4, 2])
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 _FIRST_OFFER = "first_offer_mean"
-_DARKNESS = (0.6, 0.42, 0.27, 0.15, 0.08)  # of the parts of a bar; words are read on each of them
+_DARKNESS = (0.6, 0.42, 0.27, 0.15, 0.08)  # of a bar's parts; text stays readable on each
 
 _Player = PlayerFigures | LanguageFigures
 

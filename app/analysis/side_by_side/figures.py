@@ -68,7 +68,7 @@ class PlayerFigures:
     units: int
     columns: Mapping[str, Figure]
     against_base: Mapping[str, AgainstBase]
-    results: Mapping[str, int]  # how its matches ended, by result: each seat that it had counts
+    results: Mapping[str, int]  # its matches by result, counted once for each seat that it had
 
 
 def figures_in(

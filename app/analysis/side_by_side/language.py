@@ -24,7 +24,7 @@ VOCABULARY = "vocabulary"
 WORDS_DRAWN = 1_000
 FEW_WORDS = "too few words"
 GROUPS = 10  # at most LEAST, so that each has a unit
-MOST_OFFERS = 8  # of a curve
+MOST_OFFERS = 8  # per curve
 _T = 2.2621571627409915  # 97.5 % of Student's t with GROUPS - 1 degrees of freedom
 
 
@@ -140,6 +140,6 @@ def _ratios(parts: Floats, units: Integers, matches: Integers, few: str, shares:
             found.append(Figure(float(over / under), *wilson(over / under, len(np.unique(units[has]))), number))
         else:
             drawn = often @ sums[:, place]
-            with np.errstate(invalid="ignore"):  # a resample without any has none
+            with np.errstate(invalid="ignore"):  # NaN for a resample without any
                 found.append(Figure(float(over / under), *interval_ends(drawn[:, 0] / drawn[:, 1]), number))
     return found

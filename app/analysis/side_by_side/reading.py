@@ -76,7 +76,7 @@ class _Collected:
     materials: dict[Any, int] = field(default_factory=dict)
     material: list[int] = field(default_factory=list)
     spoken: list[SpokenMatch] = field(default_factory=list)
-    joint: list[float] = field(default_factory=list)  # NaN where only the log tells
+    joint: list[float] = field(default_factory=list)  # NaN: only the log shows it
     deals_to_read: dict[str, int] = field(default_factory=dict)  # places by match
     refused: list[tuple[float, float]] = field(default_factory=list)
     refusals_to_read: dict[str, int] = field(default_factory=dict)
@@ -98,7 +98,7 @@ def read_matches(session: Session, choice: SideBySideChoice) -> dict[Kind, dict[
     collected: dict[tuple[Kind, str], _Collected] = {}
     sampled = set()
     for where in _parts(session, choice, chosen):
-        if choice.most is not None:  # by themselves: PostgreSQL planned both in one badly
+        if choice.most is not None:  # ids first: PostgreSQL planned a combined statement badly
             some = select(MatchRow.id).where(is_over(), *where).order_by(MatchRow.id).limit(choice.most + 1)
             where = [MatchRow.id.in_(session.scalars(some).all())]
         rows = session.execute(_statement(where), execution_options={"yield_per": _AT_ONCE})
@@ -152,11 +152,11 @@ def _parts(
         if whole or (choice.rounds is not None and setting in (SELF_PLAY, CROSS_PLAY)):
             yield [games, *where, *([by_index] if of_models else [])]
         elif 10 * most_of[setting] >= over:
-            # Of many, the lowest ids are soon found; by an index, all of a million would be sorted to take some.
+            # Among many, the lowest ids are found soon; by an index, a million would be sorted to take a few.
             either_seat = [or_(first.in_(chosen), second.in_(chosen))] if of_models else []
             yield unindexed([games, *where, *either_seat])
         elif most_of[setting] and setting in (SELF_PLAY, CROSS_PLAY):
-            # A model has many more matches than these few, which the rounds that have any lead to.
+            # These few matches, among a model's many, are found through the rounds that have any.
             rounds = counts.rounds_with(session, chosen, same=setting == SELF_PLAY)
             yield [
                 MatchRow.round_id.in_(rounds),
@@ -226,7 +226,7 @@ def _add(group: _Collected, row: Any, names: Mapping[int, str], setting: str) ->
     if joint is None and facts is None:
         group.deals_to_read[row.id] = place
     group.joint.append(float("nan") if joint is None else joint)
-    if setting == SELF_PLAY or not match.violations:  # of both seats the same model: half of them each
+    if setting == SELF_PLAY or not match.violations:  # both seats are the same model: half each
         group.refused.append((match.violations / 2, match.violations / 2))
     else:
         group.refused.append((0, 0))

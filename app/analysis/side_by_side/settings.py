@@ -62,7 +62,7 @@ class SettingMatches:
     table: MatchTable
     material: Integers  # (n,) numbered from 0
     spoken: Sequence[SpokenMatch]  # (n,)
-    sampled: bool  # whether there are more of them than were read
+    sampled: bool  # whether more exist than were read
 
     @property
     def unit(self) -> str:

@@ -13,7 +13,7 @@ from app.core.csv_tables import Column
 from app.games import GAMES, metrics_of
 from app.games.metrics import Metric
 
-Row = Mapping[str, Any]  # the values of a row by column; a column that is not in it is empty
+Row = Mapping[str, Any]  # a row's values by column; a missing column is empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +262,7 @@ def _offer_rows(found: SideBySide) -> Iterator[Row]:
             yield {**about, "offer": place, **ends, "matches": figure.n}
 
 
-# By what the command and the address of a page call them.
+# By their names in the command and in page addresses.
 TABLES = {
     "figures": SideBySideTable("side_by_side", _figure_columns, _figure_rows),
     "ratios": SideBySideTable("side_by_side_ratios", _ratio_columns, _ratio_rows),
