@@ -11,5 +11,5 @@ from app.api.operations import blueprint
 
 __all__ = ["blueprint"]
 
-for _found in iter_modules(__path__):  # a module puts its operations on the blueprint when it is loaded
+for _found in iter_modules(__path__):  # loading a module registers its operations on the blueprint
     import_module(f"{__name__}.{_found.name}")

@@ -22,7 +22,7 @@ from app.web.extensions import limiter
 from app.web.form_writes import write
 from app.web.seats import settings
 
-_WRONG_A_MINUTE = RateLimitItemPerMinute(60)  # tokens that let nobody in, from one address
+_WRONG_A_MINUTE = RateLimitItemPerMinute(60)  # invalid tokens from one address
 _USES, _WRONG = "uses of the API", "wrong tokens of the API"
 
 
@@ -56,7 +56,7 @@ def authenticate() -> None:
     if most := settings().API_REQUESTS_PER_MINUTE:
         _refuse_too_fast(RateLimitItemPerMinute(most), _USES, str(found.token_id))
     if tokens.use_is_to_be_noted(found, now):
-        with contextlib.suppress(Unavailable):  # a busy database is no reason to refuse a look
+        with contextlib.suppress(Unavailable):  # a busy database is no reason to refuse a read
             write(partial(tokens.note_use, token_id=found.token_id, now=now))
 
 

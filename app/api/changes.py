@@ -22,7 +22,7 @@ from app.models import ApiRequest
 from app.web.form_writes import write
 
 HEADER = "Idempotency-Key"
-KEPT = timedelta(days=1)  # how long the answer to a key is known
+KEPT = timedelta(days=1)  # how long the answer to a key is kept
 _LONGEST_KEY, _LONGEST_PATH = 200, 200
 
 
@@ -49,7 +49,7 @@ class ChangeAnswer(NamedTuple):
     new: bool
 
     def response(self) -> Response:
-        in_order = {name: self.answer[name] for name in sorted(self.answer)}  # which PostgreSQL does not keep
+        in_order = {name: self.answer[name] for name in sorted(self.answer)}  # PostgreSQL does not preserve order
         return json_answer(in_order, self.status)
 
 

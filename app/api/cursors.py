@@ -11,12 +11,12 @@ from flask import request
 from app.core.errors import Invalid, Verbatim
 from app.core.validation import Schema
 
-MOST, USUAL = 200, 50  # items of a page
+MOST, USUAL = 200, 50  # items per page
 PAGING: Mapping[str, Schema] = {
     "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "default": USUAL, "description": "Items of a page."},
     "cursor": {"type": "string", "description": "`next` of the page before; without one the first page is given."},
 }
-_DIGITS = 16  # of the hash of a query
+_DIGITS = 16  # of a query's hash
 
 
 def cursor_of(place: str, query: Mapping[str, Any]) -> str:

@@ -30,12 +30,12 @@ from app.jobs import states
 from app.jobs.kind import JobKind
 from app.web.watched import watched_kinds
 
-EVERY = 1.0  # seconds between two looks
+EVERY = 1.0  # seconds between checks
 HEARTBEAT = 15.0  # seconds without an event after which a comment shows that the connection is alive
-LONGEST = 900.0  # seconds after which it ends, and programs come back
-RETRY = 2000  # milliseconds after which they come back
+LONGEST = 900.0  # seconds after which a stream ends and programs reconnect
+RETRY = 2000  # milliseconds after which they reconnect
 ALONE = 5.0  # seconds without a worker until a job counts as interrupted: a worker may be between two parts of it
-MOST = 20  # that are open at once with one token
+MOST = 20  # streams open at once with one token
 LAST = "Last-Event-ID"
 _EVENT_STREAM = "text/event-stream"
 EVENT: Schema = {  # of each event of a stream
@@ -47,7 +47,7 @@ EVENT: Schema = {  # of each event of a stream
         "data": {"type": "string", "description": "The figures as a JSON object; all have status, done and of."},
     },
 }
-_FOR_PAGES = "at"  # the figure by which pages know that they have more to show
+_FOR_PAGES = "at"  # the figure that tells pages that there is more to show
 _open: Counter[int] = Counter()
 log = structlog.get_logger()
 
@@ -110,7 +110,7 @@ def follow_job(kind: JobKind[Any], number: int) -> Response:
         raise TooManyStreams(f"expected at most {MOST} streams at once with a token, got more; end some of them")
     stream = _events(look, first, last, _is_valid(db.engine, secret()))
     response = Response(_counted(stream, token), mimetype=_EVENT_STREAM)
-    response.headers["X-Accel-Buffering"] = "no"  # of nginx, which would hold events back
+    response.headers["X-Accel-Buffering"] = "no"  # for nginx, which would otherwise buffer events
     return response
 
 
@@ -157,7 +157,7 @@ def _counted(stream: Iterator[str], token: int) -> Iterator[str]:
 def _events(look: Callable[[], _Look], now: _Look, last: str | None, valid: Callable[[], bool]) -> Iterator[str]:
     """The events from the first look on; by then the request has ended."""
     began = said = time.monotonic()
-    told, status = last, ""  # the last event, and the status that was seen last
+    told, status = last, ""  # the last event, and the last status seen
     left_at: float | None = None  # when the job was first seen interrupted
     yield f"retry: {RETRY}\n\n"
     while True:

@@ -19,7 +19,7 @@ from app.job_kinds import JOB_KINDS
 from app.jobs.kind import LARGEST, JobKind
 from app.web.errors import API
 
-PART = re.compile(r"<(?:(\w+):)?(\w+)>")  # of a rule: its converter, and its name
+PART = re.compile(r"<(?:(\w+):)?(\w+)>")  # a rule's variable: its converter and name
 _NUMBER: Schema = {"type": "integer", "minimum": 1, "maximum": LARGEST}
 _TEXT: Schema = {"type": "string", "minLength": 1}
 _HEADERS: Mapping[str, Schema] = {
@@ -67,7 +67,7 @@ _ERROR: Schema = {
 def openapi() -> Response:
     """This description of the API, as OpenAPI 3.1"""
     response = json_answer_of(_text(tuple(JOB_KINDS)))
-    response.headers["Cache-Control"] = "no-cache"  # it may be kept, and is asked for with its ETag
+    response.headers["Cache-Control"] = "no-cache"  # may be cached, but is revalidated with its ETag
     response.add_etag()
     response.make_conditional(request)
     return response

@@ -140,7 +140,7 @@ def methods_at(path: str) -> list[str]:
 def _pattern(each: Operation, kind: JobKind[Any] | None) -> re.Pattern[str]:
     """A pattern that matches the addresses of an operation."""
     rule = API + (each.rule if kind is None else each.rule.replace(KIND, kind.plural))
-    parts = re.split(r"<(\w+:)?\w+>", rule)  # what is between the parts of an address, and their converters
+    parts = re.split(r"<(\w+:)?\w+>", rule)  # the text between the variables of an address, and their converters
     return re.compile(
         "".join(
             re.escape(text) if place % 2 == 0 else r"\d+" if text == "int:" else "[^/]+"

@@ -18,7 +18,7 @@ from app.web.threads import off_loop
 
 S = TypeVar("S", bound=JobSpec)
 MATERIAL = "material"  # the widget, and the field
-FILES = "files"  # of a file that names others, their texts
+FILES = "files"  # texts of the files named in another
 REFERENCE = "#/components/schemas/{model}"  # where OpenAPI has the schemas of parts
 TEXT_FILE: Schema = {
     "type": "object",

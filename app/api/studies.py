@@ -29,7 +29,7 @@ from app.web.downloads import download, pieces_of
 from app.web.study_archive import study_archive
 from app.web.threads import in_worker_thread
 
-_IDS = ("participant", "enrolment_id")  # columns that name people, though none as a recruiter does
+_IDS = ("participant", "enrolment_id")  # columns that identify people, though not by their recruiter's ids
 _NAME: Schema = {"type": "string", "description": "Only that of this name."}
 _FLAG: Schema = {"type": "string", "enum": ["0", "1"]}
 _ARCHIVE: Mapping[str, Schema] = {
@@ -165,7 +165,7 @@ def take_ids(number: int) -> Response:
 
     def note(session: Session) -> Change:
         note_ids(session, _scope_of(session, number), by)
-        return Change({}, f"ids of wave {number}")  # which names nobody, as answers to a key are kept
+        return Change({}, f"ids of wave {number}")  # names nobody, because answers to a key are kept
 
     ChangeRequest({}).make(note)
 
