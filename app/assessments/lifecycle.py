@@ -19,7 +19,7 @@ from app.society.lifecycle import check_questions
 from app.society.material import QuestionList
 from app.society.prompts import TEMPLATE
 
-OPEN, DONE, FAILED = "open", "done", "failed"  # what the status of an answer may be
+OPEN, DONE, FAILED = "open", "done", "failed"  # statuses of an answer
 MOST_QUESTIONS = 20_000
 
 
@@ -122,7 +122,7 @@ def answered_calls(session: Session, number: int) -> Mapping[int, Mapping[str, s
     )
     found: dict[int, dict[str, str]] = {}
     for answer, call, text in session.execute(answered):
-        if answer is not None and call is not None and text:  # empty ones of earlier versions are asked for again
+        if answer is not None and call is not None and text:  # empty texts from earlier versions are requested again
             found.setdefault(answer, {})[call] = text
     return found
 

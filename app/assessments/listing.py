@@ -18,7 +18,7 @@ from app.models import AssessedAnswer, Assessment, LanguageModel
 from app.registry.listing import model_column, model_name
 from app.registry.prices import known_cost, prices_of_model
 
-COUNTS = {  # of a page, by the columns that have them
+COUNTS = {  # counts on a page, by their columns
     "failed": Phrase("Answers refused"), "ratings": Phrase("Ratings"), "unread_ratings": Phrase("Unread ratings"),
     **CALLS,
 }  # fmt: skip

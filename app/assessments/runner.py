@@ -18,7 +18,7 @@ from app.society import prompts
 from app.society.observers import RATING_SAMPLING, rate
 from app.society.ratings import ALIGNMENT_FORM, ENGAGEMENT_FORM, RatingForm
 
-AT_ONCE = 500  # answers that are worked on together
+AT_ONCE = 500  # answers processed together
 
 
 def run(context: WorkerContext, number: int) -> None:

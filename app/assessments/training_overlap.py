@@ -55,7 +55,7 @@ def sort_out(home: Path, datasets: Sequence[Dataset], questions: Sequence[str]) 
     A row asks a question if it is the whole of a user's message or of a query, or its first paragraph, regardless of
     spaces and capitals; or if the row came from an interaction about it.
     """
-    # A society's rows are grouped by the question to the letter.
+    # A society's rows are grouped by the exact question.
     by_text, by_group = {_folded(each) for each in questions}, {group_of(each): _folded(each) for each in questions}
     known: set[str] = set()
     for row in datasets:
