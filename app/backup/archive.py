@@ -22,10 +22,10 @@ _MANIFEST, _MANIFEST_HASH = "manifest.json", "manifest.sha256"
 _PIECE = 1 << 20
 _LONGEST_MANIFEST = 1 << 24  # bytes: some 80,000 files
 _LONGEST_ROW = 1 << 26  # bytes
-_MOST_VALUES = 2_000_000  # in a row, those of its lists and mappings counted: memory follows them, not the bytes
+_MOST_VALUES = 2_000_000  # per row, including those in lists and mappings: memory depends on these, not on bytes
 _ROWS_AT_ONCE, _BYTES_AT_ONCE = 2000, 1 << 23
 _DATABASE = "parlor.db"
-_RESERVED = ("run", _DATABASE)  # what a PARLOR_HOME has beside the files of rows
+_RESERVED = ("run", _DATABASE)  # entries of a PARLOR_HOME other than files of rows
 _LEVEL = 1  # a tenth of the size in little time
 
 
@@ -196,7 +196,7 @@ class ArchiveReader:
                 odd
                 or "\\" in name
                 or not is_storable(name)
-                or first.casefold() in _RESERVED  # some disks take capital letters for small ones
+                or first.casefold() in _RESERVED  # some disks ignore case
                 or first.casefold().startswith((".", f"{_DATABASE}-"))
             ):
                 raise self._broken(f"the file name {shown(name)}")

@@ -96,7 +96,7 @@ def _files(settings: Settings, connection: Connection, left_out: list[str]) -> I
         inside = home / path
         if inside.is_dir() and inside.resolve().is_relative_to(home) and not Path(path).is_absolute():
             yield from sorted(found.relative_to(home).as_posix() for found in inside.rglob("*") if found.is_file())
-        elif not (ROOT / path).resolve().is_relative_to(ROOT / "data"):  # which come with Parlor
+        elif not (ROOT / path).resolve().is_relative_to(ROOT / "data"):  # those come with Parlor
             left_out.append(f"{path}: the checkpoint of {model}, which is not in PARLOR_HOME")
     if not settings.SECRET_KEY and (home / SECRET_KEY).is_file():
         yield SECRET_KEY

@@ -34,8 +34,8 @@ from app.matches.sweep import UPKEEP, held_until
 from app.models import Campaign, Dataset, LanguageModel, MatchRow, RoundRow, TrainingJob, User
 from app.schema import allow_migrations, bare_app, known_revisions
 
-SCHEMA = "parlor_restore"  # in which PostgreSQL holds what is not yet exchanged
-# What a database, or the migration of an older one, raises for rows that no Parlor wrote.
+SCHEMA = "parlor_restore"  # holds PostgreSQL's restored tables until the exchange
+# Raised by a database, or an older one's migration, for rows that Parlor never wrote.
 _MISFITS = (SQLAlchemyError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 _MADE = (MatchRow, RoundRow, Dataset, TrainingJob, Campaign)
 
@@ -186,7 +186,7 @@ def _load(engine: Engine, reader: ArchiveReader) -> None:
                 )
             for name, table in reversed(tables.items()):
                 if name in reader.manifest.tables:
-                    connection.execute(table.delete())  # what a migration has put there
+                    connection.execute(table.delete())  # rows inserted by a migration
             for name, table in tables.items():
                 if name in reader.manifest.tables:
                     load(connection, table, reader.manifest.tables[name].columns, reader.table(name))

@@ -38,9 +38,9 @@ from app.core.extensions import READ_ONLY
 from app.models.types import Json, JsonColumn
 
 VERSION_TABLE = "alembic_version"
-_TRANSIENT = ("lease",)  # who runs what just now
-_INDEX = "match_text_index"  # and what begins so: SQLite's tables of the search, which follow those of `match_text`
-_OF_THIS_SERVER = {"match": ("inserted_in",)}  # columns that say nothing in another database
+_TRANSIENT = ("lease",)  # who currently runs what
+_INDEX = "match_text_index"  # and names that begin with it: SQLite's search tables, which follow `match_text`
+_OF_THIS_SERVER = {"match": ("inserted_in",)}  # columns without meaning in another database
 _ROWS_AT_ONCE = 2000
 _PLAIN: Sequence[tuple[type[TypeEngine[Any]], tuple[type, ...]]] = (
     (Boolean, (bool,)), (Integer, (int,)), (Float, (int, float)), (String, (str,)),
@@ -66,7 +66,7 @@ def tables_of(connection: Connection) -> list[Table]:
     for table in found.tables.values():
         for column in table.columns:
             if isinstance(column.type, JSON):
-                column.type = Json  # for which nothing is NULL, as in app/models
+                column.type = Json  # stores None as NULL, as in app/models
     return [table for table in found.sorted_tables if table.name != VERSION_TABLE]
 
 
@@ -165,7 +165,7 @@ def _reader(kind: TypeEngine[Any]) -> Callable[[Any], Any]:
 
 
 def _of_type(kinds: tuple[type, ...], value: Any) -> Any:
-    # SQLite would take text for a number, and Python takes a truth value for one.
+    # SQLite would accept text as a number, and Python counts a bool as one.
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         raise TypeError
     return value
