@@ -102,7 +102,7 @@ def _chart_spec(values: Sequence[Mapping[str, Any]], iterations: int, colours: P
         "data": {"values": list(values)},
         "encoding": {"x": x, "y": {**y, "field": "value"}, "color": {"value": colours.second}},
         "layer": [
-            *([whiskers] if any(each["low"] is not None for each in values) else []),  # Vega warns of a layer of none
+            *([whiskers] if any(each["low"] is not None for each in values) else []),  # Vega warns about an empty layer
             {"mark": {"type": "line", "strokeWidth": 2}},
             {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 1}, "encoding": {"tooltip": tooltip}},
         ],

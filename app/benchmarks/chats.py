@@ -25,7 +25,7 @@ from app.registry import player_spec
 from app.registry.spending import spent_on_calls
 
 MOST_THREADS = 64
-_LOOK = 0.5  # seconds between two looks at a request that another worker makes
+_LOOK = 0.5  # seconds between checks of a request made by another worker
 
 
 class BenchmarkChats:

@@ -24,7 +24,7 @@ class TokenUsage(NamedTuple):
 
     prompt_tokens: int
     completion_tokens: int
-    estimated_tokens: int | None  # that the server did not count; None: it counted all
+    estimated_tokens: int | None  # tokens not counted by the server; None: it counted all
     cost: float | None
 
 

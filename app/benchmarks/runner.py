@@ -31,8 +31,8 @@ from app.jobs.process import GRACE, INTERRUPTED, FileTail, JobProcess
 from app.jobs.spending import BudgetReached
 from app.matches.turns import WorkerContext
 
-TICK = 0.5  # seconds between two looks at what the process tells, and at whether the job is to be stopped
-AWAY = 600.0  # seconds that the end of a job waits for a database that is away
+TICK = 0.5  # seconds between checks for the process's events and for a request to stop the job
+AWAY = 600.0  # seconds that a job's end waits for an unavailable database
 MOST_DEATHS = 5  # a job whose worker or process died this often, with no task scored between, is given up
 CHATS_FIRST = 3  # the exit code of a run that needs answers
 
@@ -70,7 +70,7 @@ class _BenchmarkRunner:
         self._told: list[JSON] = []  # events that are not stored yet
         self._renew_at = 0.0
         self._stopping_since: float | None = None
-        self._reason: str | None = None  # what the process has said of its failure
+        self._reason: str | None = None  # the failure reported by the process
         self._printed = ""  # its last line
 
     def work(self) -> None:
@@ -87,7 +87,7 @@ class _BenchmarkRunner:
         except (BenchmarkLeaseLost, *DATABASE_AWAY):  # upkeep calls a worker once the database is back
             raise
         except Exception as problem:
-            self._told = []  # what could not be stored would keep the error from being written as well
+            self._told = []  # events that cannot be stored would also prevent storing the error
             error = internal_error("a worker at a benchmark broke", problem, job=self._job_id)
         self._settle(lambda session: BENCHMARK.release(session, self._job_id, self._context.owner, error))
 
@@ -161,7 +161,7 @@ class _BenchmarkRunner:
             return self._ask(chats, wanted)
         except BudgetReached:
             with reading(self._context.database) as session:
-                chats.check_budget(session)  # again, as what was under way has come back since
+                chats.check_budget(session)  # again, because pending calls have returned since
             raise
 
     def _ask(self, chats: BenchmarkChats, wanted: Sequence[JSON]) -> bool:
@@ -180,7 +180,7 @@ class _BenchmarkRunner:
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             pending = {each for each in pending if not each.cancelled()}
-            while pending:  # the chats that are being made; the job stays this worker's until they are over
+            while pending:  # chats in progress; this worker keeps the job until they are over
                 _, pending = wait(pending, TICK)
                 self._keep()
             answered = sum(not each.cancelled() and each.exception() is None for each in asked)
@@ -193,7 +193,7 @@ class _BenchmarkRunner:
         for line in events.lines():
             try:
                 event = json.loads(line)
-            except ValueError:  # which a kill has cut off
+            except ValueError:  # cut off by a kill
                 continue
             self._told.append(event)
             if event.get("event") == "failed":

@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 Z = 1.959963984540054  # of an interval that holds 95 %
-# Words in the names of metrics that are shares of items or means of such, the more the better: acc_norm, exact_match,
-# r@1, bleu_acc. Others, such as word_perplexity, mcc, brier_score or bleu_max, have scales of their own.
+# Words in the names of metrics that are shares of items or means of these, where higher is better: acc_norm,
+# exact_match, r@1, bleu_acc. Others, such as word_perplexity, mcc, brier_score or bleu_max, have scales of their own.
 _SHARES = {"acc", "accuracy", "exact", "em", "f1", "mrr", "r", "pass", "precision", "recall"}
 
 

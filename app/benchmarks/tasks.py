@@ -43,7 +43,7 @@ SHIPPED: Mapping[str, ShippedTask] = {
     name: ShippedTask(name, FOLDER / "everyday-reasoning.jsonl", answers)
     for name, answers in (("everyday-reasoning", False), ("everyday-reasoning-letters", True))
 }
-# Source: Cheng et al. 2024, arXiv 2404.10642, by the names that the harness has for these tasks.
+# Source: Cheng et al. 2024, arXiv 2404.10642, with the harness's names for these tasks.
 PRESETS: Mapping[str, Sequence[str]] = {
     "spag": ("mmlu", "bbh", "mutual", "arc_easy", "arc_challenge", "logiqa2", "winogrande", "piqa"),
 }
