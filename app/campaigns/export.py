@@ -11,7 +11,7 @@ from app.games import find_game
 from app.models import Campaign, LanguageModel
 from app.recipes.export import written_recipe
 
-_PLAYED, _HELD_OUT = "played.txt", "held-out.txt"  # files with what the rounds and the evaluations are played on
+_PLAYED, _HELD_OUT = "played.txt", "held-out.txt"  # files with the material of rounds and evaluations
 
 
 def recipe_archive(session: Session, row: Campaign) -> bytes:

@@ -29,7 +29,7 @@ class IterationResult:
     """The results of an iteration of a campaign so far. Iteration 0 is the base, which is only evaluated."""
 
     number: int
-    round_id: int | None = None  # with itself, or the teacher's; none where it learns from a dataset that was there
+    round_id: int | None = None  # with itself, or the teacher's; None where it learns from an existing dataset
     with_partners: dict[str, int] = field(default_factory=dict)  # its rounds with partners, by the partner's name
     dataset: Dataset | None = None
     job_id: int | None = None

@@ -29,7 +29,7 @@ from app.registry import find_round_model
 from app.registry.prices import check_budget
 from app.rounds.lifecycle import Material
 
-START_MATCHES = "start_matches"  # in a row, beside what was asked for: the matches of the dataset that it starts with
+START_MATCHES = "start_matches"  # in a row's spec, beside the requested fields: the matches of its starting dataset
 
 
 def create(

@@ -32,7 +32,7 @@ from app.registry.listing import game_cell, model_column
 from app.rounds.job import ROUND
 
 PLAY, CUT, TRAIN = "play", "cut", "train"  # what a campaign does, beside EVALUATE
-_CALLED = {"round": PLAY, "keep": CUT, "training": TRAIN, "evaluate": EVALUATE}  # by what steps do
+_CALLED = {"round": PLAY, "keep": CUT, "training": TRAIN, "evaluate": EVALUATE}  # by a step's `do`
 
 
 class CurrentStep(NamedTuple):
@@ -40,7 +40,7 @@ class CurrentStep(NamedTuple):
 
     iteration: int
     step: str
-    part: AwaitedJob | None  # the round or the job; none while a dataset is cut, and before there is one
+    part: AwaitedJob | None  # the round or job; None before it exists and while a dataset is cut
     done: int
     of: int | None
 
@@ -51,8 +51,8 @@ class CampaignListItem(NamedTuple):
     row: Campaign
     state: str
     base: LanguageModel
-    evaluated: int  # iterations that are done, with all their evaluations; the base is none
-    latest: Mapping[str, Any] | None  # figures of the model that was evaluated last
+    evaluated: int  # iterations finished with all their evaluations; the base does not count
+    latest: Mapping[str, Any] | None  # figures of the last evaluated model
 
     @property
     def done(self) -> int:
@@ -142,7 +142,7 @@ def now_of(session: Session, row: Campaign) -> CurrentStep | None:
     following = outline.turns[ended + 1 :]
     if not following:
         return None
-    step = recipe.steps[following[0].index]  # which is begun in a moment
+    step = recipe.steps[following[0].index]  # about to begin
     return CurrentStep(iteration_of(following[0].values), _CALLED[step.do], None, 0, None)
 
 
@@ -157,7 +157,7 @@ def _under_way(session: Session, step: RecipeStep) -> CurrentStep | None:
         return CurrentStep(iteration, EVALUATE, None, 0, None) if called == EVALUATE else None
     if job.kind is TRAINING:
         return CurrentStep(iteration, TRAIN, job, row.step or 0, row.steps)
-    of = None if row.status == states.WAITING and not row.finished else row.matches  # while it waits for its first
+    of = None if row.status == states.WAITING and not row.finished else row.matches  # while waiting for its first match
     return CurrentStep(iteration, called, job, row.finished, of)
 
 

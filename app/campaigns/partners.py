@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from app.core.errors import Invalid, Phrase, Verbatim
 
-EQUAL = "equal"  # the share of a partner with whom as much is played as with the model itself
+EQUAL = "equal"  # the share of a partner that is played as much as the model itself
 
 
 def shares_of(given: Mapping[str, float | str]) -> Mapping[str, float]:

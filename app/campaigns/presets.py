@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from app.core.errors import Invalid, either
 from app.datasets.filters import ABOVE_AVG
 
-EACH_ONCE = "all"  # matches: one for each piece of the material that is played with
+EACH_ONCE = "all"  # matches: one for each piece of the material played
 
 
 class Preset(NamedTuple):
@@ -19,7 +19,7 @@ class Preset(NamedTuple):
 
 PRESETS: Mapping[str, Preset] = {
     # Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872. Its learning rate is a multiple of one that OpenAI does not
-    # tell; this is the method's own.
+    # disclose; this is the method's own.
     "lm-selfplay": Preset(
         "Filtered self-play",
         "Ten rounds of 500 matches; each model learns for three epochs from what scored above the average.",
@@ -33,7 +33,7 @@ PRESETS: Mapping[str, Preset] = {
             "lenient": False,
         },
     ),
-    # Source: Cheng et al. 2024, arXiv 2404.10642. 64 batches of 2 are its 8 of 2 on 8 GPUs.
+    # Source: Cheng et al. 2024, arXiv 2404.10642. 64 batches of 2 equal its 8 of 2 on 8 GPUs.
     "spag": Preset(
         "Imitation, then rewards",
         "After imitating a teacher or a dataset, three epochs in which each piece of material is played once and moves"
@@ -51,8 +51,8 @@ PRESETS: Mapping[str, Preset] = {
         },
     ),
 }
-_TRAININGS = {"training": "method", "start_training": "start_method"}  # fields of a training, by its method's
-_START = ("start_method", "start_training")  # asked for only of what comes before the rounds
+_TRAININGS = {"training": "method", "start_training": "start_method"}  # the field of each training's method
+_START = ("start_method", "start_training")  # only for the steps before the rounds
 
 
 def find_preset(name: Any) -> Preset:

@@ -177,7 +177,7 @@ class _Writer:
     def _round(self, models: tuple[str, ...], matches: int, seeds: str, sampling: JSON, more: str) -> JSON:
         fields: JSON = {**self._game(sampling), "models": [*models], "matches": matches}
         if len(models) > 1:
-            fields["swap_seats"] = True  # half of the matches from either
+            fields["swap_seats"] = True  # half the matches from each seat
         called = self._called("round", f"${{{ITERATION}}}", more)
         return {**fields, "seed": f"${{{seeds}[{ITERATION}]}}", "name": called}
 
@@ -185,7 +185,7 @@ class _Writer:
         matches = self._spec.evaluation
         fields: JSON = {**self._game(each.sampling), "model": model, "matches": matches}
         if each.partner:
-            fields |= {"against": literal(each.partner), "matches": matches - matches % 2}  # as many from either seat
+            fields |= {"against": literal(each.partner), "matches": matches - matches % 2}  # as many from each seat
         more = f", {each.label}" if each.label else ""
         return {**fields, "seed": "${evaluation_seed}", "name": self._called("evaluation", number, more)}
 

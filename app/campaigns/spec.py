@@ -38,14 +38,14 @@ METHODS = tuple(
 PREVIOUS, BASE = "previous", "base"
 LAST, ALL_ROUNDS = "last", "all"
 MOST_MATCHES = 100_000
-MOST_PARTNERS = 4  # in evaluations: beside the other conditions each has a colour of its own in the figure
+MOST_PARTNERS = 4  # in evaluations: each needs its own colour in the figure, beside the other conditions
 PARTNER = "scripted"  # every model is evaluated against it, unless another is named
 _IMITATION = {"epochs": 12, "learning_rate": 1e-3}  # what the small models need; large ones want less
 _REWARDED = tuple(name for name in METHODS if Need.REWARDS in all_methods()[name].needs)
 _METHOD = {"metavar": "|".join(METHODS), "widget": "registry", "registry": "campaign-methods"}
 _TRAINING: Mapping[str, Any] = {
     "widget": "training",
-    "boxes": ("epochs", "learning_rate", "batch"),  # of its fields: those with a box of their own in the form
+    "boxes": ("epochs", "learning_rate", "batch"),  # its fields that have their own box in the form
     "usual": {name: {} if name in _REWARDED else _IMITATION for name in METHODS},
     "metavar": "K=V",
     "unset": " ".join(f"{name}={value:g}" for name, value in _IMITATION.items()) + "; with rewards the method’s own",
@@ -58,8 +58,8 @@ _DATASET: Mapping[str, Any] = {
     "ge": 1,
     "le": 2**31 - 1,
 }
-_OF_REWARDS = {"decay": None, "role_weights": True, "positive_only": False}  # fields that only rewards have
-START_FIELDS = {"start_method": METHODS[0], "start_training": {}}  # fields that only what comes before the rounds has
+_OF_REWARDS = {"decay": None, "role_weights": True, "positive_only": False}  # fields only for rewards
+START_FIELDS = {"start_method": METHODS[0], "start_training": {}}  # fields only for the steps before the rounds
 
 Matches = Annotated[int, Field(ge=2, le=MOST_MATCHES)] | Literal["all"]
 Share = Annotated[float, Field(gt=0, lt=1)] | Literal["equal"]

@@ -70,7 +70,7 @@ def _check_start(session: Session, home: Path, spec: CampaignSpec, row: Dataset)
             remedy=Phrase("put that round back"),
         )
     check_rows(spec.start_method, row.kind, store.first_row(home, row), called)
-    games = row.spec.get("prompts")  # of rows that were made elsewhere nobody knows the game
+    games = row.spec.get("prompts")  # unknown for rows made elsewhere
     if games is not None and spec.game not in games:
         raise Invalid(
             FIELD,
@@ -78,7 +78,7 @@ def _check_start(session: Session, home: Path, spec: CampaignSpec, row: Dataset)
             got=Phrase("%(name)s, which is of %(games)s", name=called, games=", ".join(sorted(games))),
         )
     base = find_round_model(session, spec.game, spec.base)
-    if row.spec.get("style") not in (None, base.prompt_style):  # without one, rows are told as models were prompted
+    if row.spec.get("style") not in (None, base.prompt_style):  # without one, rows are phrased as models were prompted
         raise Invalid(
             FIELD,
             expected=Phrase("rows with the prompt style of the base, %(style)s", style=base.prompt_style),

@@ -5,6 +5,6 @@ EVALUATE followed by one.
 """
 
 ITERATION = "iteration"  # the variable of their loop; the steps of the base have none
-TEACH, KEEP_TAUGHT, TRAIN_FIRST = "teach", "keep_taught", "train_first"  # of what comes before the rounds
+TEACH, KEEP_TAUGHT, TRAIN_FIRST = "teach", "keep_taught", "train_first"  # steps before the rounds
 PLAY, PLAY_WITH, KEEP, TRAIN, EVALUATE = "play", "play_with", "keep", "train", "evaluate"
 OF_BASE = "_base"
