@@ -51,7 +51,7 @@ from app.society.job import SOCIETY
 _PARENTS: Sequence[tuple[type[Any], Any]] = (
     (Campaign, RecipeStep.campaign_id), (Alignment, RecipeStep.alignment_id), (RecipeRun, RecipeStep.run_id),
 )  # fmt: skip
-_LONG = ("material", "document", "text", "files", "questions", "priors", "log")  # columns that are not looked through
+_LONG = ("material", "document", "text", "files", "questions", "priors", "log")  # columns that are not searched
 _NOT_DONE = [status for status in states.STATUSES if status != states.DONE]
 _NAMING_DATASETS = ("dataset", "sft_data", "start_data", "demonstration")  # fields of specs, or their plurals
 
@@ -234,7 +234,7 @@ def _unfinished_jobs(session: Session, listed: bool) -> list[tuple[str, Any, Any
 def _asked_of(job: Any) -> Any:
     """The spec of a job; for a recipe's run the specs of all steps, also later ones, with its inputs filled in."""
     if isinstance(job, RecipeRun):
-        with suppress(RecipeFault):  # of another version: it fails at its next step, and keeps all that it names
+        with suppress(RecipeFault):  # from another version: fails at its next step, and keeps everything it names
             return [step.draft.to_json() for step in plan_of(job).steps]
     return getattr(job, "spec", None)
 
@@ -256,7 +256,7 @@ def _of_round(session: Session, row: RoundRow, listed: bool) -> Iterator[Depende
     datasets = rows_of_datasets(session, row.id)
     for dataset in session.scalars(select(Dataset).where(Dataset.id.in_(datasets)).order_by(Dataset.id)):
         why = Phrase("%(count)s of its rows are of this round", count=datasets[dataset.id])
-        # Whether what is in a dataset may leave, and what it was played on, is read from these matches.
+        # These matches show whether a dataset's content may leave, and what it was played on.
         yield Dependent(_dataset(dataset), why, keeps=dataset.removed_at is None)
         learned = select(TrainingJob.model_id).where(learns_from([dataset.id]), TrainingJob.model_id.is_not(None))
         for model in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(learned))):
@@ -264,8 +264,8 @@ def _of_round(session: Session, row: RoundRow, listed: bool) -> Iterator[Depende
     yield from _of_naming_jobs(session, (), {"round", "talk_of"}, row.id, listed)
     played_for = select(RecipeStep.campaign_id).where(RecipeStep.kind == ROUND.name, RecipeStep.number == row.id)
     for campaign in filter(None, session.scalars(played_for)):
-        yield from _of_naming_jobs(session, (), {"campaign"}, campaign, listed)  # a step will cut what it has played
-    # By their states, as there is an index of these and few are not done; else each round would have all others read.
+        yield from _of_naming_jobs(session, (), {"campaign"}, campaign, listed)  # a step will cut a dataset from it
+    # Filter by status, which has an index, as few are not done; otherwise all others would be read for each round.
     read_from = (RoundRow.talk_of == row.id, RoundRow.status.in_(_NOT_DONE), RoundRow.removed_at.is_(None))
     for other in session.scalars(select(RoundRow).where(*read_from).order_by(RoundRow.id)):
         yield _unfinished(session, ROUND.name, other)

@@ -35,7 +35,7 @@ from app.rounds.job import ROUND
 from app.society.job import SOCIETY
 
 MODEL, DATASET = "model", "dataset"
-_KEPT = ("rehearsal", "publication")  # which hold a study's copy, or nothing but their row
+_KEPT = ("rehearsal", "publication")  # hold a study's copy, or nothing but their row
 _JOBS = tuple(kind.name for kind in JOB_KINDS if kind.name not in _KEPT)
 KINDS: Mapping[str, Phrase] = {
     MODEL: Phrase("Checkpoints of models"),

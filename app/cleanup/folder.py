@@ -18,9 +18,9 @@ from app.core.errors import Conflict, Phrase
 from app.core.files import ARCHIVES, FETCHED, REMOVED, private_file, private_folder
 
 _LOCK = ".lock"
-_NEW = ".new"  # behind the name of an archive whose removal may not be committed yet
+_NEW = ".new"  # suffix of an archive whose removal may not be committed yet
 _PATIENCE = 3.0  # seconds
-STOPPED_PULLS_KEPT = timedelta(days=7)  # so that the next pull of the same goes on where it was
+STOPPED_PULLS_KEPT = timedelta(days=7)  # so that the next pull of the same thing resumes
 
 
 @contextmanager
@@ -112,7 +112,7 @@ def move(names: Iterable[str], source: Path, target: Path) -> None:
     emptied, filled, copied = set[Path](), set[Path](), list[Path]()
     for name in names:
         path, new = source / name, target / name
-        _draft_of(path).unlink(missing_ok=True)  # of a move the other way that was killed
+        _draft_of(path).unlink(missing_ok=True)  # left by a killed move in the other direction
         if path.exists():
             _make_parent(new)
             if not _renamed(path, new):
@@ -121,13 +121,13 @@ def move(names: Iterable[str], source: Path, target: Path) -> None:
             filled.update(target / parent for parent in Path(name).parents)
         _draft_of(new).unlink(missing_ok=True)
     if filled and target.parent.is_relative_to(source):
-        filled |= {target.parent, source}  # in which folders may be new
+        filled |= {target.parent, source}  # they may contain new folders
     for folder in filled:
         sync(folder)
-    for path in copied:  # once the disk keeps their copies
+    for path in copied:  # once their copies are on disk
         path.unlink()
     for folder in sorted(emptied, key=lambda each: -len(each.parts)):
-        with suppress(OSError):  # which holds something else
+        with suppress(OSError):  # not empty
             (source / folder).rmdir()
 
 
@@ -160,7 +160,7 @@ def _copy(path: Path, draft: Path) -> None:
     try:
         shutil.copyfile(path, draft)
         sync(draft)
-        shutil.copystat(path, draft)  # last, as `_is_copy` tells by it that nothing is missing
+        shutil.copystat(path, draft)  # last: it tells `_is_copy` that the copy is complete
     except OSError:
         draft.unlink(missing_ok=True)
         raise

@@ -20,7 +20,7 @@ from app.jobs import states
 from app.models import Dataset, LanguageModel, Removal
 from app.registry import is_shipped
 
-AT_MOST = 50  # that are looked at more closely, for what depends on them
+AT_MOST = 50  # things examined for what depends on them
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def _rows(session: Session, home: Path, choice: CleanupFilter) -> Iterator[tuple
             which = which.where(table.status.not_in(states.LIVE))
         if hasattr(table, "log"):
             which = which.options(defer(table.log))
-        for row in session.scalars(which, execution_options={"yield_per": AT_MOST}):  # often no further ones are read
+        for row in session.scalars(which, execution_options={"yield_per": AT_MOST}):  # often no further batch is needed
             if (kind != MODEL or not is_shipped(row)) and size_of(home, kind, row) >= choice.size:
                 yield kind, row
 

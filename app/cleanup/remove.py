@@ -40,7 +40,7 @@ from training.hashes import file_hash
 
 log = structlog.get_logger()
 _AT_ONCE = 200  # matches in one transaction
-_ROWS_AT_ONCE = 1000  # likewise, of what is no round
+_ROWS_AT_ONCE = 1000  # likewise, for things other than rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class RemovalPreview:
     made_at: datetime
     size: int
     files: Sequence[str]
-    shared: int  # how many other things have some of these files, which then stay
+    shared: int  # how many other things share some of these files, which then stay
     dependents: Sequence[Dependent]
 
     @property
@@ -160,7 +160,7 @@ def finish(home: Path, database: Engine, seconds: float = math.inf) -> None:
                     _take_files(home, database, row, until)
                 if time.monotonic() >= until:
                     return
-            except OSError as error:  # its files can still be moved later, and other things have no part in it
+            except OSError as error:  # its files can be moved later, and other things are unaffected
                 log.warning("the files of a removal cannot be moved", removal=row.id, error=str(error))
 
 
@@ -174,7 +174,7 @@ def _settled(home: Path, database: Engine) -> Sequence[Removal]:
 
 def drop(home: Path, database: Engine, removal: Removal) -> None:
     """Delete the archive of a removal, and the files that were kept for undoing it."""
-    sync_commits(database)  # what was put back is in the database
+    sync_commits(database)  # so that the restored rows are durable
     folder.delete_folder(folder.removed_path(home, removal.id))
     folder.archive_path(home, str(removal.archive)).unlink(missing_ok=True)
     with writing(database) as session:
@@ -278,7 +278,7 @@ def _mark(
         with writing(database) as session:
             row = get_thing(session, found.kind, found.number)
             session.refresh(row, with_for_update=True)
-            again = preview(session, home, found.kind, found.number)  # nobody can begin anything with it now
+            again = preview(session, home, found.kind, found.number)  # nobody can start using it now
             refuse_kept(again)
             _refuse_changed(session, again, found, draft.manifest)
             removal = Removal(
@@ -305,7 +305,7 @@ def _mark(
             session.flush()
             return removal.id
     except Exception as error:
-        with suppress(SQLAlchemyError):  # else the next clean-up asks whether the removal was committed all the same
+        with suppress(SQLAlchemyError):  # otherwise the next clean-up checks whether the removal was committed anyway
             _settled(home, database)
         if came_second(error):
             raise _changed(found) from None
@@ -384,7 +384,7 @@ def _take_files(home: Path, database: Engine, removal: Removal, until: float) ->
             own = _own_files(session, home, removal)
         if not folder.copy_ahead(own, home, kept, until):
             return
-    sync_commits(database)  # that they are of this removal
+    sync_commits(database)  # their removal must be durable first
     with writing(database) as session:
         if removal.files:
             lock_tables(session, "dataset", "language_model")

@@ -113,7 +113,7 @@ def free_due(home: Path, database: Engine, now: datetime | None = None, seconds:
 def delete_archive(settings: Settings, database: Engine, removal_id: int) -> None:
     """Delete the archive of a removal for good. Raises NotFound, and Conflict if it has none or is undone."""
     with folder.cleanup_lock(settings.home):
-        finish(settings.home, database)  # which needs the archive to know what is still to be moved
+        finish(settings.home, database)  # needs the archive to know what remains to be moved
         with reading(database) as session:
             removal = get_removal(session, removal_id)
             session.expunge(removal)
@@ -236,7 +236,7 @@ def _refuse_replaced(home: Path, removal: Removal, reader: ArchiveReader) -> Non
         elif name in reader.manifest.files:
             own = reader.manifest.files[name].sha256
         else:
-            continue  # it has stayed because of another thing
+            continue  # kept because another thing uses it
         if file_hash(home / name) != own:
             raise Conflict(
                 "removal",
