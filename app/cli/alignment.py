@@ -23,7 +23,7 @@ from app.models import Alignment
 
 @click.command(cls=Command)
 @spec_options(AlignmentSpec)
-# What is imported is named by a file and its form; the spec has the dataset that comes of it.
+# An import is given as a file and its format; the spec has the resulting dataset.
 @click.option("--import", "imported", metavar="FILE", help="Demonstrations that are imported first, with --format.")
 @click.option(
     "--format",

@@ -196,7 +196,7 @@ def workers(settings: Settings, broker_answers: bool) -> Iterator[Finding]:
     except Exception as error:  # kombu passes on whatever its transport raises
         yield Finding("workers", FAIL, f"cannot be asked: {reason(error, settings)}", "mend the broker first")
         return
-    with contextlib.suppress(SQLAlchemyError):  # another check says so
+    with contextlib.suppress(SQLAlchemyError):  # another check reports it
         looked_into = _looked_into(settings)
     for queue, verb, what in WORK:
         names = sorted(name for name, queues in replies.items() if any(each["name"] == queue for each in queues))
@@ -246,7 +246,7 @@ def _looked_into(settings: Settings) -> set[str]:
 def models_process(settings: Settings) -> Iterator[Finding]:
     """The process that holds local models answers, if there should be one, and how its engines are doing."""
     if not (settings.MODELS_PROCESS or settings.models_socket.exists()):
-        return  # each worker holds its own, and tells of them over the broker
+        return  # each worker holds its own and reports them over the broker
     subject = "local models"
     try:
         found = asyncio.run(asyncio.wait_for(EngineProcess(settings.models_socket).figures(), BUSY_SECONDS))

@@ -17,8 +17,8 @@ from flask.cli import AppGroup, ScriptInfo
 
 from app.cli.groups import BaseGroup, LazyCommand, LazyGroup
 
-# Commands that are not in a file of their own name, under that name; those of a group that are in a file of their own,
-# so that the others are run without it. A kind of jobs without a file has the commands of all kinds.
+# Maps commands to files where the names differ, or where a group's command has its own file, so that the others run
+# without it. A kind of jobs without a file has the commands of all kinds.
 FILES = {
     "round": "round:rounds",
     "train": "training:train",  # `flask training run`
@@ -53,7 +53,7 @@ FILES = {
     "db": "migrations:migrations",
 }
 LIST = Path(__file__).with_name("commands.json")
-_WHOLE = ("db",)  # groups that do something of their own before their commands
+_WHOLE = ("db",)  # groups that run code of their own before their commands
 _ALONE = ("storage",)  # groups that do something without a command
 _OF_PAGES = ("run", "shell", "routes")  # Flask's own commands, which need all of the web app
 
@@ -109,7 +109,7 @@ def _app() -> Flask:
     context = click.get_current_context()
     if context.info_name in _OF_PAGES:
         return import_module("app.factory").create_app()  # type: ignore[no-any-return]
-    if context.parent is None:  # Flask asks for the names of commands, nothing more
+    if context.parent is None:  # Flask only asks for command names
         app = Flask("parlor")
         app.cli = Commands(app.name)
         return app

@@ -77,7 +77,7 @@ def build(spec: DatasetRequestSpec, out: str | None, form: str, template: str | 
             draft = store.write(home, found, rows)
     save = transact(db.engine)
     with register.discarded_on_error(save, draft):
-        if out is not None:  # first: where it cannot be written, no dataset is registered
+        if out is not None:  # first: if it cannot be written, no dataset is registered
             write_out(export_pieces(lambda: store.pieces_of(draft.path), CONVERSATIONS, form, template), out)
         write_priority.give_way()
     number = register.save(save, draft, called)

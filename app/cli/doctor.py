@@ -54,7 +54,7 @@ def _findings(call: bool) -> Iterator[Finding]:
         with database.connect():
             ensure_database()
     except (SQLAlchemyError, AppError):
-        pass  # the checks below find out why, and say it
+        pass  # the checks below find and report the cause
     yield from checks.database(current, database)
     reached = list(checks.broker(current))
     yield from reached

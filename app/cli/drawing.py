@@ -8,7 +8,7 @@ from app.analysis.figure_files import FORMATS
 from app.core.errors import Invalid, Verbatim
 from app.core.files import replace_file
 
-_DRAWING = "app.analysis.drawing"  # loaded by its name and only for charts: commands are part of the web process
+_DRAWING = "app.analysis.drawing"  # loaded by name, only for charts: commands are part of the web process
 
 
 def write_chart(chart: Chart, path: Path, form: str, theme: str) -> None:

@@ -52,7 +52,7 @@ class JobCommands(Generic[R]):
     cancel_help = "Stop one. What was made stays, and it can be resumed."
     show_help = "Show one: what was asked for, and how far it is."
     list_help = "Show them, the latest first."
-    resume_options: Sequence[Decorator] = ()  # what a subclass's `resume`, `cancel` and `show` take in addition
+    resume_options: Sequence[Decorator] = ()  # extra options of a subclass's `resume`, `cancel` and `show`
     cancel_options: Sequence[Decorator] = ()
     show_options: Sequence[Decorator] = ()
 
@@ -61,7 +61,7 @@ class JobCommands(Generic[R]):
 
     # ---- What a kind may override ------------------------------------------------
 
-    whole: Listing[R] | None = None  # the list of all jobs, for JSON, where lines of the other stand for several
+    whole: Listing[R] | None = None  # for JSON: the list of all jobs, if lines of the usual list group several
 
     def described(self, session: Session, rows: Sequence[R]) -> list[Described]:
         """Jobs as JSON; the number of SQL statements does not grow with the number of jobs."""

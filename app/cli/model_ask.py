@@ -33,8 +33,8 @@ from app.model_calls.request_runner import make_here
 from app.players.base import ChatSampling
 from app.registry import get_model
 
-_ROWS = (".json", ".jsonl", ".gz")  # endings of files of rows; any other has a question a line
-_NEW = ""  # the line with which a conversation begins again
+_ROWS = (".json", ".jsonl", ".gz")  # suffixes of row files; any other file has one question per line
+_NEW = ""  # the line that restarts the conversation
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from app.games import GAMES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-NONE = "none"  # for an option that is to have no value
-_METAVARS = {"temperature": "T", "top_p": "P", "top_k": "K", "timeout": "SECONDS"}  # N of all others
+NONE = "none"  # for an option without a value
+_METAVARS = {"temperature": "T", "top_p": "P", "top_k": "K", "timeout": "SECONDS"}  # N for all others
 
 label_option = click.option(
     "--label", metavar="LABEL", help="The only name that participants see. [default: a neutral one]"
@@ -64,7 +64,7 @@ def with_further(options: Mapping[str, Any], more: Sequence[str]) -> dict[str, A
     """The options together with those of `--option`. Raises Conflict for a name given twice, and Invalid for no
     pair.
     """
-    # The value of a further option may be a key that was put there by mistake, so it is never shown.
+    # An extra option's value may be a key put there by mistake, so it is never shown.
     further = read_pairs(more, "--option", show=False)
     if twice := sorted(set(options) & set(further)):
         raise Conflict("--option", expected=f"{twice[0]} once", got=Verbatim("it twice"))

@@ -42,7 +42,7 @@ def _compared(row: LanguageModel, table: Sequence[PriceLine]) -> dict[str, Any]:
     own = own_prices(row)
     try:
         line = find_prices(table, row.options)
-    except Invalid:  # options that no release takes any more
+    except Invalid:  # options that releases no longer accept
         line = None
     if line is None:
         state = UNLISTED if own else UNKNOWN

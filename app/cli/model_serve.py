@@ -45,7 +45,7 @@ from app.registry.checkpoint_check import look_at
 from app.registry.serving import begin, check_can_be_served
 
 _SECONDS = click.FloatRange(min=0.1)
-_OLD = 3600  # seconds after which a folder is nobody's that no command watches; one may just be being merged
+_OLD = 3600  # seconds after which a folder that no command watches is abandoned; one may still be merging
 
 
 class _Asked(NamedTuple):
@@ -56,7 +56,7 @@ class _Asked(NamedTuple):
     remote: str | None  # the model's name at the address
     host: str
     port: int | None
-    lora_rank: int | None  # up to which it is to take adapters
+    lora_rank: int | None  # highest rank of adapters to accept
     extra: tuple[str, ...]
 
 

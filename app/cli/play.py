@@ -54,7 +54,7 @@ class TerminalSession:
     seat: int
     out: TextIO
     shown: int = 0  # entries of the conversation that have been shown
-    hidden: set[int] = field(default_factory=set)  # plies of those that were shown without their text
+    hidden: set[int] = field(default_factory=set)  # plies of those shown without their text
 
     def say(self, text: str = "", *, end: str = "\n") -> None:
         encoding = self.out.encoding or "utf-8"
@@ -103,7 +103,7 @@ def play(
         full = with_piece(game, {**usual, **shared}, pieces, number)
         record = live.create(session, game, full, seats, seed=number, source=SOURCE, instant=_scripted(opponent))
     if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are no text become a move that is refused
+        sys.stdin.reconfigure(errors="surrogateescape")  # invalid bytes become a move that is refused
     stream = sys.stderr if as_json else sys.stdout
     at_once = settings().model_copy(update={"READING_WORDS_PER_MINUTE": 0})
     terminal_session = TerminalSession(db.engine, at_once, record, seat, stream)
@@ -164,7 +164,7 @@ def _person_turn(terminal_session: TerminalSession) -> None:
 def _read_typed(terminal_session: TerminalSession) -> str:
     line = input()
     if not sys.stdin.isatty():
-        terminal_session.say(line)  # what comes from a pipe is shown, as a terminal would have
+        terminal_session.say(line)  # show piped input, as a terminal would have
     return line
 
 

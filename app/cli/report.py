@@ -19,7 +19,7 @@ from app.reports.files import files_of, html_of
 from app.reports.origins import ReportContext
 from app.reports.subjects import SUBJECTS, build_report
 
-_DRAWING = "app.analysis.drawing"  # loaded by its name and only to draw: commands are part of the web process
+_DRAWING = "app.analysis.drawing"  # loaded by name, only to draw: commands are part of the web process
 
 
 def _subject_options(command: click.Command) -> click.Command:

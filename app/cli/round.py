@@ -40,7 +40,7 @@ from app.rounds.listing import LIST
 from app.rounds.runner import freeze_garbage_collector, play_round
 from app.rounds.spec import RoundSpec
 
-ABORTED = 3  # the exit code when a model could not go on with some of the matches
+ABORTED = 3  # the exit code when a model could not continue some of the matches
 
 
 @click.command(cls=Command)

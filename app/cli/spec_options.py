@@ -17,7 +17,7 @@ from app.society.text_files import read_bytes
 
 S = TypeVar("S", bound=JobSpec)
 MATERIAL = "material"  # the widget, and the field, whose options are named by the kinds of material
-_IN = "__"  # between a field and one of its part, in the name of a parameter, which has to be an identifier
+_IN = "__"  # separates a field from its part's field in a parameter name, which must be an identifier
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 

@@ -87,7 +87,7 @@ def stop(check: bool, as_json: bool) -> None:
             stop_spending(session, COMMAND_LINE)
         return effect
 
-    effect = transact(db.engine)(act)  # somebody else who stops at the same moment may be faster; then it says so
+    effect = transact(db.engine)(act)  # if somebody else stops first at the same moment, it says so
     said = {
         "stopped": not check,
         "stops": [[job.kind.name, job.number] for job in effect.stops],

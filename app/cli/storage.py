@@ -100,7 +100,7 @@ def clean(
             chosen = candidates(session, home, CleanupFilter(kind, days, megabytes * MB).check())
             found = [each for each in chosen if not each.keepers and (needed or not each.dependents)]
     if kept := [each for each in found if each.keepers and not check]:
-        removing.refuse_kept(kept[0])  # before any of them goes
+        removing.refuse_kept(kept[0])  # before any is removed
     removals = []
     for each in found:
         if not check:

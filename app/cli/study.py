@@ -58,7 +58,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 _OUT = click.option("--out", required=True, type=Path, metavar="FOLDER", help="A folder that is not there yet.")
 
 _MOST = Decimal(1_000_000)  # places, or a share
-_PLACES = 6  # after the point of a share, and of points
+_PLACES = 6  # decimals of a share, and of points
 
 study = Group("study", help="Human experiments: check, load, copy and price their designs, and open waves of them.")
 for command in (

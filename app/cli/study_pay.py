@@ -82,7 +82,7 @@ def pay(
             return _draft(session, wave, reason or "")
         return _of_batch(session, wave, action, what, out) if action else _wave_pay(session, wave)
 
-    told = transact(db.engine)(act)  # people who end at the same moment may be faster; then it is done again
+    told = transact(db.engine)(act)  # retried if people who finish at the same moment come first
     print_result(as_json, told["json"], told["text"])
 
 

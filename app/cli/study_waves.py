@@ -166,7 +166,7 @@ def submissions(reference: str, path: Path, as_json: bool) -> None:
     """
     visits = read_statuses(path)
     ensure_database()
-    # People who are under way at the same moment may be faster; then it is done again.
+    # Retried if people active at the same moment come first.
     found = transact(db.engine)(
         lambda session: take_statuses(session, waves.find_wave(session, reference), visits, whole=True)
     )
