@@ -26,7 +26,7 @@ LAUNCHERS = ROOT / "training" / "configs" / "accelerate"
 ENGLISH = "en"  # the language that the code is written in
 QUEUES = ("turns", "batch", "train")
 NO_QUEUES = "none"
-NO_BROKER = "none"  # as REDIS_URL: workers and pages look into the database instead
+NO_BROKER = "none"  # as REDIS_URL: workers and pages poll the database instead
 _THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
 _LONGEST_SOCKET_PATH = 100  # a unix socket's path holds 107 bytes on Linux and fewer elsewhere
 
@@ -195,7 +195,7 @@ class Settings(BaseSettings):
     @field_validator("DATABASE_URL")
     @classmethod
     def _psycopg_3(cls, url: str) -> str:
-        # psycopg 2 would block the event loop, and it is what a bare postgresql:// means to SQLAlchemy.
+        # A bare postgresql:// means psycopg 2 to SQLAlchemy, which would block the event loop.
         scheme, mark, rest = url.partition("://")
         url = f"postgresql+psycopg{mark}{rest}" if scheme in ("postgres", "postgresql") else url
         try:
@@ -211,7 +211,7 @@ class Settings(BaseSettings):
     @field_validator("*", mode="before")
     @classmethod
     def _text_in_utf_8(cls, value: Any) -> Any:
-        # Bytes that are none come from the environment as halves of characters, which no file or page can hold.
+        # Invalid UTF-8 from the environment becomes lone surrogates, which no file or page can hold.
         if isinstance(value, str | PurePath) and not is_whole(str(value)):
             raise ValueError("expected text in UTF-8")
         return value
@@ -408,7 +408,7 @@ def _kept_key(path: Path) -> str:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             file.write(secrets.token_hex(32))
         try:
-            os.link(draft, path)  # the first process to get here wins, whole
+            os.link(draft, path)  # atomic: the first process here wins
         except FileExistsError:
             pass
         finally:
@@ -451,9 +451,9 @@ def load_settings(overrides: Mapping[str, Any] | None = None) -> Settings:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"])) or "settings"
         message = first["msg"].removeprefix("Value error, ").replace("Input should be ", "").removeprefix("expected ")
-        # A URL may hold a password, and what was meant to be one may, too.
+        # A URL may hold a password, and so may a value meant as one.
         came = "another" if name.endswith(("_URL", "_KEY")) else shown(first["input"])
         raise Invalid(name, expected=message, got=Verbatim(came)) from None
-    if not is_whole(str(settings.home)):  # by the name of the user's own folder, or of that of the project
+    if not is_whole(str(settings.home)):  # due to the name of the user's or the project's folder
         raise Invalid("PARLOR_HOME", expected="a path in UTF-8", got=Verbatim(shown(str(settings.home))))
     return settings

@@ -22,7 +22,7 @@ _ROUNDED = re.compile(r"-?[0-9]+(?:[.,][0-9]+)?E\+?[0-9]+", re.IGNORECASE)
 _KEPT_AS_TEXT = re.compile(r'="[^"]*"')
 _MOST_COLUMNS = 500
 _MOST_CELLS = 1_000_000  # of all rows, each as long as the header
-_LONGEST_CELL = 100_000  # characters; the limit of csv (131,072) is one for the whole process, which others raise
+_LONGEST_CELL = 100_000  # characters; csv's own limit (131,072) applies to the whole process, and others raise it
 _LONGEST_HEADER = 1 << 20  # characters
 
 
@@ -68,7 +68,7 @@ def read_csv(content: bytes, name: str, columns: Collection[str] = (), *, wester
             raise Invalid(None, expected=expected, got=Verbatim(str(longest)), subject=Verbatim(f"{name}:{line}"))
     filled = [(line, row) for line, row in found if any(row)]
     header = filled[0][1] if filled else []
-    if len(header) > _MOST_COLUMNS:  # each row would be filled up to all of them
+    if len(header) > _MOST_COLUMNS:  # each row would be padded to all of them
         expected = Phrase("at most %(most)s columns", most=_MOST_COLUMNS)
         raise Invalid(None, expected=expected, got=Verbatim(str(len(header))), subject=Verbatim(name))
     if len(header) * len(filled) > _MOST_CELLS:
@@ -119,7 +119,7 @@ def decode_text(content: bytes) -> str:
 def _encoding_of(content: bytes) -> str:
     if content.startswith(_UTF_16):
         return "UTF-16"
-    if b"\0" in content[:2]:  # UTF-16 without its mark; no text in UTF-8 begins so
+    if b"\0" in content[:2]:  # UTF-16 without its mark; no UTF-8 text begins like this
         return "UTF-16LE" if content[1:2] == b"\0" else "UTF-16BE"
     return "UTF-8"
 
@@ -171,7 +171,7 @@ def _mark_of(text: str, columns: Collection[str]) -> str:
     def fits(mark: str) -> tuple[int, int]:
         try:
             cells = [_bare(cell) for cell in next(csv.reader([header], delimiter=mark), [])]
-        except csv.Error:  # a cell without end
+        except csv.Error:  # an unterminated cell
             cells = []
         return len(set(cells) & set(columns)), len(cells)
 

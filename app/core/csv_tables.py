@@ -15,7 +15,7 @@ from typing import Any
 ROWS_AT_ONCE = 200
 BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 _TEXTS = ("text", "json")  # the types that a spreadsheet may take for a formula
-# Text that a spreadsheet takes for a number, and writes back as another text: it keeps 15 digits and no leading zeros.
+# Text that a spreadsheet takes for a number and writes back changed: it keeps 15 digits and no leading zeros.
 _MONTH = (
     r"(?:jan(?:uary?)?|feb(?:ruary?)?|m[aä]r(?:ch|z)?|apr(?:il)?|ma[iy]|jun[ei]?|jul[iy]?|aug(?:ust)?|sept?(?:ember)?"
     r"|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?)\.?"
@@ -73,7 +73,7 @@ CODEBOOK = (
 
 
 LONGEST_NAME = 32  # characters of a column's name, as Stata takes it
-# Words that Stata, R or both take for something else, whatever the case of their letters.
+# Words reserved by Stata, R or both, in any case.
 _RESERVED = frozenset((
     "_all", "_b", "_coef", "_cons", "_n", "_pi", "_pred", "_rc", "_skip", "break", "byte", "con", "double", "else",
     "false", "float", "for", "function", "if", "in", "inf", "infinity", "int", "long", "na", "nan", "next", "null",
@@ -150,7 +150,7 @@ def to_csv(
     writer = csv.writer(SimpleNamespace(write=lambda text: text))
 
     def line(cells: Sequence[str]) -> str:
-        # The writer ends lines with CR LF, because only then does it quote both of them inside a cell.
+        # The writer ends lines with CR LF, because only then does it quote both inside cells.
         text: str = writer.writerow(cells)
         return text[:-2] + "\n"
 

@@ -37,12 +37,12 @@ def _first_fault(
     not_yet: Mapping[KeyPath, str],
 ) -> Invalid:
     """The first fault in the file. An unknown key takes precedence, because it says more than a missing one."""
-    # A list of which an item is wrong is also too short.
+    # A list with an invalid item is also reported as too short.
     whole = [
         each for each in errors if each["type"] != "too_short" or each["ctx"]["actual_length"] == len(each["input"])
     ]
     paths = [_path(each, document.value) for each in whole]
-    # Where something within a value is wrong, that it is no member of a union's other kinds says nothing.
+    # If a part of a value is wrong, its mismatch with a union's other kinds is irrelevant.
     around = {path[:depth] for path in paths for depth in range(len(path))}
     found = [
         (path, each)
@@ -122,7 +122,7 @@ def _got(error: ErrorDetails) -> object:
         return Verbatim("none")
     if error["type"] == "extra_forbidden":
         return Verbatim(dotted((str(error["loc"][-1]),)))
-    if said := error.get("ctx", {}).get("got"):  # by a check of ours, of one in many
+    if said := error.get("ctx", {}).get("got"):  # from our own check of one among many
         return Verbatim(said)
     value = error["input"]
     return Verbatim("keys with values") if isinstance(value, dict) else Verbatim(shown(value))

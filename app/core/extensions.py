@@ -34,19 +34,19 @@ _SQLITE_AWAY = (
 )  # fmt: skip
 _MOST_RACES = 20
 DATABASE_AWAY = (OperationalError, InterfaceError, NoConnection)  # what a transaction raises while `is_away` holds
-MOST_SECONDS_AWAY = 60.0  # how long work that nobody waits for at a page waits for a database that is away
-_AWAY = 1.0  # seconds between two tries while a database is away
+MOST_SECONDS_AWAY = 60.0  # how long background work waits for an unavailable database
+_AWAY = 1.0  # seconds between retries while a database is unavailable
 
-# For libpq, whose defaults notice a database that vanished from the network after a quarter of an hour, or never.
+# For libpq, which by default notices a database's disappearance from the network after a quarter of an hour, or never.
 _OF_CONNECTIONS = {
-    "connect_timeout": 10,  # seconds, as the next three
+    "connect_timeout": 10,  # seconds, as the next two
     "keepalives_idle": 30,
     "keepalives_interval": 10,
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,  # milliseconds
 }
 
-# A statement in a traceback goes without its values: they may be private links, or what somebody wrote.
+# Tracebacks show statements without their values, which may be private links or what somebody wrote.
 ENGINE_OPTIONS: dict[str, Any] = {"hide_parameters": True}
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ def writing(engine: Engine | None = None, *, patience: float | None = None) -> I
         if isinstance(driver := connection.connection.driver_connection, sqlite3.Connection):
             driver.execute(f"PRAGMA busy_timeout={milliseconds}")
         with Session(connection) as session, session.begin():
-            session.connection()  # begins, which on SQLite takes the lock
+            session.connection()  # BEGIN, which takes SQLite's lock
             if connection.dialect.name == "postgresql":
                 session.execute(text(f"SET LOCAL lock_timeout = {milliseconds}"))
             yield session
@@ -118,7 +118,7 @@ def is_away(error: Exception) -> bool:
     if isinstance(error, NoConnection | InterfaceError):
         return True
     if isinstance(original := getattr(error, "orig", None), sqlite3.Error):
-        # The code of a file that is empty because somebody took the old one away is that of any wrong statement.
+        # For a file that is empty because somebody removed the old one, SQLite gives the code of any wrong statement.
         return _sqlite_code(original) in _SQLITE_AWAY or str(original).startswith("no such table")
     return isinstance(error, OperationalError) or (isinstance(error, DBAPIError) and error.connection_invalidated)
 
@@ -218,7 +218,7 @@ def _notice_a_dead_network(dialect: Any, _record: Any, _args: Any, options: dict
 def _set_up_sqlite(connection: Any, _record: Any) -> None:
     if not isinstance(connection, sqlite3.Connection):
         return
-    connection.isolation_level = None  # the driver's own, late BEGIN is not wanted
+    connection.isolation_level = None  # avoids the driver's own, late BEGIN
     cursor = connection.cursor()
     for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={BUSY_SECONDS * 1000}"):
         cursor.execute(f"PRAGMA {pragma}")
@@ -230,7 +230,7 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
 def _set_up_postgresql(connection: Any, _record: Any) -> None:
     if isinstance(connection, sqlite3.Connection):
         return
-    # Among a million matches PostgreSQL believes that a page needs long, and compiles its statements for half a second,
+    # With a million matches, PostgreSQL expects a page to take long and spends half a second compiling its statements,
     # to read some thousand rows in a tenth of that.
     before, connection.autocommit = connection.autocommit, True
     connection.execute("SET jit = off")

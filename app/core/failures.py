@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 FailureKind = Literal["busy", "denied", "refused", "unsuited"]
-BUSY: FailureKind = "busy"  # the server is away, overloaded or talks nonsense: another try later may do
-DENIED: FailureKind = "denied"  # no call will be answered until a person has mended key, account, address or name
+BUSY: FailureKind = "busy"  # the server is down, overloaded or answers nonsense: a later retry may work
+DENIED: FailureKind = "denied"  # no call will be answered until a person fixes the key, account, address or name
 REFUSED: FailureKind = "refused"  # this very request will never be answered, as when the context is too long
 UNSUITED: FailureKind = "unsuited"  # the model's options do not suit it: hardly any request like it will be answered
-MOST_BREAKS = 5  # of one call in ways that nobody has foreseen, which may pass, after which it is given up
+MOST_BREAKS = 5  # unforeseen failures of one call, which may pass, before it is given up
 
 Fault = Literal["model", "settings", "vendor", "us"]
 MODEL_FAULT: Fault = "model"

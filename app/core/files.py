@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-ARCHIVES, REMOVED = "archives", "removed"  # in PARLOR_HOME: of things that were removed, and their files
+ARCHIVES, REMOVED = "archives", "removed"  # in PARLOR_HOME: archives of removed things, and their files
 FETCHED = "pulled"  # in PARLOR_HOME: what is pulled from a hub, until it is registered
 
 

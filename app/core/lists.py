@@ -286,7 +286,8 @@ class Listing(Generic[R]):
         key = order.column.sort if order.column is not None else tie if self.key is None else self.key
         statement = (select(self.table) if self.start is None else self.start()).add_columns(key).where(*where)
         parts: list[list[Any]] = [[]]
-        # What has no value comes last in both directions; by itself, so that an index of values alone gives the others.
+        # Rows without a value come last in both directions, read separately, so that an index of values alone serves
+        # the others.
         if may_be_none := _may_be_none(key):
             parts = [[key.is_not(None)], [key.is_(None)]]
         if after:
@@ -368,7 +369,7 @@ def _type_in_csv(column: ListColumn) -> str:
         return column.type
     try:
         kind = None if column.sort is None else _python_type(column.sort)
-    except NotImplementedError:  # of an expression whose type nobody has said
+    except NotImplementedError:  # an expression of unknown type
         kind = None
     usual = "number" if column.numeric else "text"
     return "time" if kind is datetime else "boolean" if kind is bool else usual
@@ -427,7 +428,7 @@ def _behind(key: Any, tie: Any, descending: bool, value: Any, last: Any) -> Colu
     """Whether a row comes after the one with this key and tie, for a WHERE."""
 
     def further(column: Any, than: Any) -> ColumnElement[bool]:
-        bound = literal(than, column.type) if isinstance(than, bool) else than  # else taken for a TRUE of SQL
+        bound = literal(than, column.type) if isinstance(than, bool) else than  # otherwise taken for SQL's TRUE
         found: ColumnElement[bool] = column < bound if descending else column > bound
         return found
 

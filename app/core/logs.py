@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
-_quiet: list[object] = []  # as many as ask for silence; of every thread, and of loggers that were used before
+_quiet: list[object] = []  # one per request for silence, for all threads and loggers already in use
 
 
 def set_up() -> None:

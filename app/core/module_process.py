@@ -79,7 +79,7 @@ def run_module(module: str, *arguments: str, given: Any, seconds: float) -> byte
         process.kill()
 
     timer = threading.Timer(seconds, end)
-    timer.start()  # before it is given anything, which it may never read
+    timer.start()  # before writing input that it may never read
     try:
         process.give(given)
         process.let_go()
@@ -89,7 +89,7 @@ def run_module(module: str, *arguments: str, given: Any, seconds: float) -> byte
         if late.is_set():
             raise TimeoutError from None
         raise
-    except BaseException:  # whoever waits for it is ended, such as a request
+    except BaseException:  # its caller, such as a request, was ended
         process.kill()
         raise
     finally:
@@ -99,7 +99,7 @@ def run_module(module: str, *arguments: str, given: Any, seconds: float) -> byte
 
 def end_with_input() -> None:
     """From now on, end this process when its input ends: as if by SIGTERM, and shortly afterwards in any case."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # whatever is under way tidies up
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # running work cleans up
     threading.Thread(target=_end_with_input, daemon=True).start()
 
 
@@ -110,7 +110,7 @@ def end_by_itself() -> None:
 
 def wait_for_end_of_input() -> None:
     """Wait until the process that started this one closes our input, or ends. Must be called in a thread of its own."""
-    while os.read(0, 65536):  # not by sys.stdin: Python aborts where its end finds a thread that reads with a buffer
+    while os.read(0, 65536):  # not sys.stdin: Python aborts at exit if a thread is in a buffered read
         pass
 
 

@@ -19,12 +19,12 @@ PLAY_TURN = "parlor.turns.play"
 BATCH = "batch"
 TRAIN = "train"
 RUN_JOB = "parlor.jobs.run"
-ENGINES = "parlor.engines"  # what workers are asked for over the broker
+ENGINES = "parlor.engines"  # asks workers about engines over the broker
 MAKE_REQUEST = "parlor.models.request"
 CHANNEL = "parlor:matches"  # workers tell the web processes here that a match has moved
 
-# A broker that is away is noticed in seconds, not minutes. A task that waits for longer than the visibility timeout,
-# behind a long training, is sent once more, which changes nothing.
+# An unavailable broker is noticed in seconds, not minutes. A task that waits longer than the visibility timeout, behind
+# a long training, is sent again, which changes nothing.
 TRANSPORT: dict[str, Any] = {
     "socket_connect_timeout": 2,
     "socket_keepalive": True,
@@ -75,14 +75,14 @@ def sign_of_worker(queue: str) -> str:
 
 
 def _send(broker_url: str, task: str, *args: str | int, queue: str = TURNS) -> None:
-    if not broker_url:  # workers look into the database by themselves
+    if not broker_url:  # workers poll the database themselves
         return
     from kombu.exceptions import OperationalError
     from redis.exceptions import RedisError
 
     try:
         producer(broker_url).send_task(task, args=args, queue=queue, retry=False)
-    except (OperationalError, RedisError, OSError) as error:  # RedisError: it answers, and takes nothing
+    except (OperationalError, RedisError, OSError) as error:  # RedisError: it answers but accepts nothing
         log.warning("the broker is away", task=task, args=args, error=str(error))
 
 
@@ -90,7 +90,7 @@ def make_publisher(redis_url: str) -> Callable[[str, Typing], None]:
     """The function with which a process tells the web processes, after the commit, that a match has moved: `tell(match,
     typing)`.
     """
-    if not redis_url:  # the web processes look into the database by themselves
+    if not redis_url:  # the web processes poll the database themselves
         return lambda _match_id, _typing: None
     from redis import Redis
     from redis.exceptions import RedisError

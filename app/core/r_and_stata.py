@@ -28,8 +28,8 @@ def r_lines(file: str, columns: Sequence[Column]) -> str:
     options = 'quote = "\\"", comment.char = "", check.names = FALSE, blank.lines.skip = FALSE'
     reading = f'{frame} <- read.csv("{file}", colClasses = "character", na.strings = "", encoding = "UTF-8"'
     lines = [f"{reading},\n  {options})"]
-    # Numbers of either type are doubles: R's integers end at 2,147,483,647, which sums of tokens pass. Answers to
-    # surveys have codes like .n for what is missing, which Stata knows and R does not.
+    # Numbers of either type become doubles: R's integers end at 2,147,483,647, which token sums exceed. Survey answers
+    # have codes like .n for missing values, which Stata knows and R does not.
     for types, value in (
         (("integer", "number"), f'as.numeric(sub("^[.][a-z]$", NA, {cell}))'),
         (("boolean",), f"as.logical({cell})"),
@@ -83,7 +83,7 @@ def stata_lines(file: str, columns: Sequence[Column]) -> str:
     for column in factors:
         values = [f'{number} "{level}"' for number, level in enumerate(column.levels, 1)]
         lines.append(f"{_wrapped(f'label define {column.name}', values, ' ///')}, replace")
-    each(  # a word that is not defined gets the next number, and is not lost
+    each(  # an undefined word gets the next number and is not lost
         (column.name for column in factors),
         "encode `column', generate(parlor_value) label(`column')",
         *exchanged,

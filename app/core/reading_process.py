@@ -9,7 +9,7 @@ from typing import Any
 from app.core.errors import AppError, Phrase, Unavailable
 from app.core.module_process import BrokeOffError, run_module
 
-_SECONDS = 60  # that files may take
+_SECONDS = 60  # time limit for files
 
 
 class RefusedFiles(AppError):

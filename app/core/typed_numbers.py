@@ -24,10 +24,10 @@ _ALIKE: Mapping[str, str] = {
                     "\N{HALFWIDTH IDEOGRAPHIC FULL STOP}", "."),
     **dict.fromkeys("'\N{RIGHT SINGLE QUOTATION MARK}\N{LEFT SINGLE QUOTATION MARK}\N{FULLWIDTH APOSTROPHE}"
                     "\N{MODIFIER LETTER APOSTROPHE}\N{ARABIC THOUSANDS SEPARATOR}", "'"),
-    "\N{ARABIC DECIMAL SEPARATOR}": ";",  # a mark that is nothing else
+    "\N{ARABIC DECIMAL SEPARATOR}": ";",  # an unambiguous mark
 }  # fmt: skip
 _DECIMALS = r"(?:[.,;](?P<part>\d+))?"
-# Ways to write a number of which each can be read in one way only.
+# Unambiguous ways to write a number.
 _CLEAR = [
     re.compile(rf"(?P<whole>\d{{1,3}}(?P<mark>[ '])\d{{3}}(?:(?P=mark)\d{{3}})*){_DECIMALS}"),  # 12 000,5
     re.compile(r"(?P<whole>\d{1,3}(?:,\d{3})+)[.;](?P<part>\d+)"),  # 1,200.50
@@ -120,6 +120,6 @@ def _in_ascii(text: str) -> str | None:
             found.append(" ")
         elif character in _ALIKE:
             found.append(_ALIKE[character])
-        elif kind != "Cf":  # marks of direction, joiners, the byte order mark
+        elif kind != "Cf":  # direction marks, joiners, the byte order mark
             return None
     return "".join(found).strip() if len(zeros) == 1 else None

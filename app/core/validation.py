@@ -18,7 +18,7 @@ LARGEST_SEED = 2**63 - 1  # the largest signed number of 64 bits, which every da
 Schema = Mapping[str, Any]
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 
-KeyPath = tuple[str | int, ...]  # where a value is in nested ones: names and places
+KeyPath = tuple[str | int, ...]  # path of a nested value: names and indices
 
 
 def read_value(schema: Schema, raw: Any, name: str) -> Any:

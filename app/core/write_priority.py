@@ -13,9 +13,9 @@ import os
 import time
 from collections.abc import Iterator
 
-LONGEST_WAIT = 3.0  # seconds that a job's transaction lets others go first: jobs must go on beside a busy game, too
-_LOOK = 0.005  # seconds between two looks
-_TRIES = 20  # of a person's transaction to say that it waits; a job that looks holds the file for microseconds
+LONGEST_WAIT = 3.0  # seconds that a job's transaction yields to others: jobs must progress beside a busy game, too
+_LOOK = 0.005  # seconds between checks
+_TRIES = 20  # attempts of a person's transaction to signal its wait; a checking job holds the file for microseconds
 
 _gives_way = False
 
@@ -43,7 +43,7 @@ def waiting(database: str | None) -> Iterator[None]:
 def _said_to_jobs(path: str) -> Iterator[None]:
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError:  # of a disk that is full or read-only; then it waits as SQLite does
+    except OSError:  # the disk is full or read-only: wait as SQLite does
         yield
         return
     try:

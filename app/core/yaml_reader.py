@@ -24,7 +24,7 @@ _MOST_VALUES = 20_000  # keys, and values of keys and lists: some forty times as
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 # As people read numbers: not 010, which YAML takes for 8, nor 1:30 (90), 1_000 or 0x1F.
 _PLAIN_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_DIRECTIVE = re.compile(r"(?:^|[\n\r\x85\u2028\u2029])%")  # after each line break that YAML has
+_DIRECTIVE = re.compile(r"(?:^|[\n\r\x85\u2028\u2029])%")  # after any of YAML's line breaks
 _LARGEST_WHOLE = 2**63 - 1
 _LIST, _MAPPING = "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"
 _SCALARS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool")}
@@ -119,7 +119,7 @@ class _PythonLoader(_StrictComposer, yaml.SafeLoader):
     """PyYAML's own reader, whose errors say where and why."""
 
 
-if yaml.__with_libyaml__:  # as it is wherever PyYAML has a wheel
+if yaml.__with_libyaml__:  # true wherever PyYAML has a wheel
 
     class _LibyamlLoader(_StrictComposer, yaml.CSafeLoader):
         """The same nodes, made from libyaml's events."""
@@ -158,7 +158,7 @@ def _read_node(
     if isinstance(node, yaml.ScalarNode) and node.tag in _SCALARS:
         return _scalar(constructor, node, place)
     if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
-        at_key = f"{source}:{lines[path].number}: {dotted(path)}"  # where nothing begins, each reader says otherwise
+        at_key = f"{source}:{lines[path].number}: {dotted(path)}"  # readers disagree on where nothing begins
         raise Invalid(None, expected="a value", got=Verbatim("none"), remedy="leave the key out", subject=at_key)
     if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:timestamp":
         raise Invalid(

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 
 from app.core.errors import Invalid, Phrase, Verbatim
 
-# What zipfile raises for a file that is no archive, is broken off, lies about itself or is locked by a password.
+# Raised by zipfile for a file that is no archive, truncated, inconsistent or locked by a password.
 BROKEN: tuple[type[Exception], ...] = (
     OSError, zipfile.BadZipFile, zlib.error, struct.error, RuntimeError, EOFError, ValueError, LookupError,
     OverflowError,
 )  # fmt: skip
-_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others take memory for dictionaries that the archive chooses
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others allocate dictionaries as large as the archive says
 _ENCRYPTED = 0x1
-_EARLIEST = (1980, 1, 1, 0, 0, 0)  # that an archive can say
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # that zip can store
 
 
 def plain_entry(name: str) -> zipfile.ZipInfo:
