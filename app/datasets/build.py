@@ -43,7 +43,7 @@ _LOCAL = "local"  # models whose checkpoints are known by their hash
 _SEATS = aliased(SeatRow), aliased(SeatRow)
 
 Seat = tuple[str, int]  # of a match by its id
-Pool = tuple[int | None, str, float]  # a round or none, the game, the partner's weight: whose matches share a mean
+Pool = tuple[int | None, str, float]  # round or None, game, partner's weight: matches that share a mean
 
 
 class SeatModel(NamedTuple):
@@ -69,7 +69,7 @@ class TrainingRow(NamedTuple):
     rewards: tuple[float, ...] = ()  # of the moves to be learned, if the dataset has any
     weight: float = 1.0  # of the moves to be learned
     policy: str | None = None  # the checkpoint_sha256 of the local model that played, if the dataset has rewards
-    order: Order | None = None  # of the item types, if it is not the one that was played
+    order: Order | None = None  # of the item types, if not as played
 
 
 @dataclass(slots=True)
@@ -82,10 +82,10 @@ class DatasetBuild:
     """
 
     spec: DatasetSpec
-    prompts: Mapping[str, JSON]  # by game, of who was not prompted
+    prompts: Mapping[str, JSON]  # by game, for players without a prompt
     scores: Mapping[Pool, Counter[float]]  # of both seats of all finished matches
     means: Mapping[Pool, float]
-    matches: int  # that are like the spec's conditions on matches
+    matches: int  # that meet the spec's conditions on matches
     totals: Mapping[str, RewardTotals] = field(default_factory=dict)
     wordings: Mapping[str, Sequence[JSON]] = field(default_factory=dict)
     held_out: Mapping[str, Collection[str]] = field(default_factory=dict)
@@ -105,7 +105,7 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
     Raises NotFound for an unknown round, model or prompt style, or anything else unknown in the choice of matches,
     Conflict for a removed round, and Invalid if no match is over or if models read messages of other matches.
     """
-    if session.get_bind().dialect.name == "postgresql":  # SQLite reads one moment anyhow
+    if session.get_bind().dialect.name == "postgresql":  # SQLite reads a snapshot anyway
         session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
     for number in spec.rounds:
         row = ROUND.get(session, number)
@@ -117,7 +117,7 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
     scores = _score_counts(session, spec)
     if not scores:
         raise Invalid(None, expected=Phrase("matches that are over"), got=Phrase("none"), subject=_where(spec))
-    if spec.matches.campaign is not None:  # which may go on: the same spec gives the same rows later, too
+    if spec.matches.campaign is not None:  # it may continue: the same spec must give the same rows later
         spec = replace(spec, rounds=tuple(sorted({number for number, _, _ in scores if number is not None})))
     means = {pool: _mean(filters.compared_with(spec.filter, counted)) for pool, counted in scores.items()}
     style = spec.style or _style(session, spec)
@@ -265,7 +265,7 @@ def _over(spec: DatasetSpec) -> list[ColumnElement[bool]]:
         found.append(MatchRow.round_id.is_(None))
     elif spec.matches.match is not None:
         found += _played_with(spec.matches.match)
-    if not spec.rounds:  # rounds that are named are checked by `_check_talk`
+    if not spec.rounds:  # `_check_talk` checks named rounds
         exchanged = select(RoundRow.id).where(RoundRow.talk_of.is_not(None))
         found.append(MatchRow.round_id.is_(None) | MatchRow.round_id.not_in(exchanged))
     return found
@@ -424,7 +424,7 @@ def _chosen_seats(
         ("filter", lambda seat: bool(kept[seat])),
         ("source", lambda seat: filters.is_of(spec.speakers, kinds[seat])),
         ("model", lambda seat: not names or _model(row, models, seat).name in names),
-        # What a partner said is in the row, too: without the consent of all nothing of the match is used.
+        # The row also has the partner's words: without everyone's consent, nothing of the match is used.
         ("consent", lambda _: asked),
     )
     chosen = [0, 1]
@@ -509,7 +509,7 @@ def _training_rows(
         for each in transcript:
             row = _training_row(reading.spec, match, each, rewards, done, _model(match, models, seat).sha256)
             done += sum(message["role"] == "assistant" for message in each.chat)
-            if row.own_moves or rewards is not None:  # without rewards a row is there to be learnt
+            if row.own_moves or rewards is not None:  # without rewards, a row needs moves to learn
                 yield row
 
 

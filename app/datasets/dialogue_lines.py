@@ -57,7 +57,7 @@ class Perspective:
     selector: int | None  # who ended the talk with <selection>
     choices: _Choices
     verdict: str
-    reward: str | None  # as it is there; the tagged form has none
+    reward: str | None  # as written; the tagged form has none
 
     def mirrors(self, other: "Perspective") -> bool:
         """Whether the other line is the other side of the same dialogue."""

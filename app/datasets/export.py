@@ -28,14 +28,14 @@ def export_pieces(
     if form is None:
         return read()
     for _ in export_rows(_split_lines(read()), form, template or DIALOGUE):
-        pass  # what was written cannot be taken back, so whatever there is to refuse is refused first
+        pass  # written output cannot be taken back, so all refusals come first
     return export_rows(_split_lines(read()), form, template or DIALOGUE)
 
 
 def formats_of(row: Dataset) -> list[RowFormat]:
     """The formats available for a dataset, by its kind and by the weights and rewards of its moves."""
     weights = {weight for roles in row.spec.get("weights", {}).values() for weight in roles.values()}
-    weights |= {*row.figures.get("weights", ())}  # of rows that were imported
+    weights |= {*row.figures.get("weights", ())}  # of imported rows
     least = row.figures.get("rewards", {}).get("least", 0)
     return [
         form

@@ -15,9 +15,9 @@ from app.games.base import JSON
 from training.methods.base import COMPARISONS, CONVERSATIONS, SUPERVISED
 
 MOST_REFUSED = 1_000  # bad rows whose errors are kept
-_WEIGHTS = 8  # different ones, after which no others are counted
+_WEIGHTS = 8  # different ones; no further ones are counted
 _TOO_DEEP = Invalid(None, expected=Phrase("a row"), got=Phrase("lists within lists without end"))
-_NONE = (None, (None,))  # the origin of a row that no match here gave
+_NONE = (None, (None,))  # the origin of a row without a match here
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ImportTally(DatasetTally):
         self.groups: list[tuple[str, int] | None] = []
         self._format = row_format
         self._kind = row_format.kind
-        self._weights: set[float] = set()  # some of those of moves to learn
+        self._weights: set[float] = set()  # some weights of moves to learn
 
     def lines(self, rows: Iterable[RawRow]) -> Iterator[bytes]:
         """The good rows as bytes, counted; bad rows are kept with their errors."""

@@ -58,7 +58,7 @@ class _Reader:
     def __init__(self, file: BinaryIO, where: str, what: str, item: str) -> None:
         self._file = file
         self._decoder = json.JSONDecoder(object_pairs_hook=self._object_of)
-        self._repeated: str | None = None  # a field that an object of the item names twice
+        self._repeated: str | None = None  # a field that an object in the item repeats
         self._decode = codecs.getincrementaldecoder("utf-8-sig")()
         self._where, self._what, self._item = where, what, item
         self._text = ""
@@ -105,7 +105,7 @@ class _Reader:
                 place = f"{self._where}, {self._item} {number}"
                 raise Invalid(None, expected="an object", got=Verbatim(got), subject=place) from None
             else:
-                # A number at the very end of the window may go on after it.
+                # A number at the end of the window may continue beyond it.
                 if end < len(self._text) or self._ended:
                     self._at = end
                     return value

@@ -16,7 +16,7 @@ from app.models import Dataset
 from app.rounds.job import ROUND
 
 JSON = dict[str, Any]
-_ROUNDS = 6  # that a line names
+_ROUNDS = 6  # named per line
 _KEPT = {
     **{name: Phrase(label) for name, label in fields_of(DatasetRequestSpec)["filter"]["labels"].items()},
     "conversations": Phrase("Conversations"), "comparisons": Phrase("Comparisons"),
@@ -100,7 +100,7 @@ LIST: Listing[Dataset] = Listing(
             "matches",
             Phrase("Matches"),
             Dataset.figures["matches"].as_integer(),
-            lambda each, matches: matches or (0 if each.is_cut else None),  # what was not cut may have none
+            lambda each, matches: matches or (0 if each.is_cut else None),  # uncut datasets may have none
             numeric=True,
         ),
         attribute(Dataset.words, Phrase("Words"), numeric=True),

@@ -33,7 +33,7 @@ PROPOSE = "[propose]"
 ERROR = "Error: "
 LIMIT = 50
 
-# How GPT-2 cuts a text before it looks for its tokens; each piece is one token or more.
+# How GPT-2 splits a text before tokenizing; each piece becomes one or more tokens.
 _PIECES = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+")
 
 Message = dict[str, str]

@@ -125,7 +125,7 @@ def read_text(path: Path, what: str) -> str:
 
 def read_json(path: Path, what: str) -> Any:
     """The value of a JSON file. Raises Invalid, which names the file, the expectation and what was found."""
-    text = read_text(path, what).removeprefix("\ufeff")  # with which some programs begin a file
+    text = read_text(path, what).removeprefix("\ufeff")  # some programs begin files with it
     try:
         return parse_json(text)
     except RepeatedField as error:
@@ -133,7 +133,7 @@ def read_json(path: Path, what: str) -> Any:
     except json.JSONDecodeError as error:
         got = f"no JSON at line {error.lineno}, column {error.colno}" if text.strip() else "an empty file"
         raise Invalid(None, expected=what, got=Verbatim(got), subject=path) from None
-    except (RecursionError, ValueError):  # a number of thousands of digits, too
+    except (RecursionError, ValueError):  # or a number of thousands of digits
         raise Invalid(None, expected=what, got=Verbatim("lists within lists without end"), subject=path) from None
 
 

@@ -58,7 +58,7 @@ def add(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
         while part := list(islice(origins, _ROWS_AT_ONCE)):
             in_turn(transact, partial(_insert, dataset_id=number, part=part))
     except (Unavailable, *DATABASE_AWAY):
-        raise  # what is left goes when another one is registered
+        raise  # the remains go when another dataset is registered
     except BaseException:
         with suppress(Unavailable, DBAPIError, NoConnection):
             discard(transact, draft, number)
@@ -145,7 +145,7 @@ def _insert(session: Session, dataset_id: int, part: Sequence[tuple[int, tuple[s
         for place, (match_id, seat) in part
     ]
     named = {match_id for _, (match_id, _) in part}
-    session.get_one(Dataset, dataset_id).created_at = datetime.now(UTC)  # so that nobody takes it for forgotten
+    session.get_one(Dataset, dataset_id).created_at = datetime.now(UTC)  # so that it is not considered abandoned
     rounds = select(MatchRow.round_id).where(MatchRow.id.in_(named)).distinct()
     hold(session, session.scalars(select(RoundRow).where(RoundRow.id.in_(rounds))))
     there = select(MatchRow.id).where(MatchRow.id.in_(named)).with_for_update(read=True, key_share=True)
@@ -182,7 +182,7 @@ def _delete(session: Session, which: Delete) -> None:
 
 def _delete_with_file(session: Session, dataset_id: int | None, path: Path | None) -> None:
     """Delete a dataset's row, and its file unless others have the same bytes, or a removal has yet to move them."""
-    lock_tables(session, "dataset")  # as `_begun`, which looks for its file
+    lock_tables(session, "dataset")  # like `_begun`, which checks for the file
     if dataset_id is not None:
         session.execute(delete(Dataset).where(Dataset.id == dataset_id, ~Dataset.complete))
     if path is None:

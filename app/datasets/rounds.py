@@ -32,7 +32,7 @@ from app.rounds.job import IMPORT, ROUND
 from app.rounds.plan import IN_ORDER
 
 AT_ONCE = 200  # matches in memory, and in one transaction
-_SEATS = (ImportedSeat(PERSON), ImportedSeat(PERSON))  # who played is no part of the formats that are written
+_SEATS = (ImportedSeat(PERSON), ImportedSeat(PERSON))  # exported formats do not name players
 
 
 class ImportSource(Protocol):

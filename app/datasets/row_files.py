@@ -14,9 +14,9 @@ from app.core.errors import Invalid, Phrase, Verbatim
 from app.datasets.json_list import LONGEST, read_items, repeated_error
 from training.json_rows import RepeatedField, parse_json
 
-_MAGIC = b"\x1f\x8b"  # with which a file of gzip begins
+_MAGIC = b"\x1f\x8b"  # the first bytes of a gzip file
 _BOM = b"\xef\xbb\xbf"
-_HEAD = 1 << 12  # bytes in which a file's first character is looked for
+_HEAD = 1 << 12  # bytes searched for a file's first character
 _WHAT = "JSON lines or a JSON array"
 
 

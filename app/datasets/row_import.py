@@ -76,7 +76,7 @@ def read_import(session: Session, home: Path, wanted: RowImport) -> ReadImport:
     except _Refused:
         return ReadImport(tally)
     if known is not None and known.sha256 == tally.sha256:
-        return ReadImport(tally, known.id)  # its file had been taken away, and is there again
+        return ReadImport(tally, known.id)  # its file was missing and has been restored
     called = _printable(PurePath(file_name).name)
     source = {"file": called, "format": row_format, "sha256": sha256, "size": size, "refused": tally.bad}
     return ReadImport(tally, draft=tally.draft(path, source, _matches_here(session, tally.groups)))

@@ -27,7 +27,7 @@ from app.matches.choice import MatchChoice
 from app.matches.filter import EVERYTHING, NAMES, MatchFilter, read_choice
 
 REWARDS = (NO_REWARDS, SPAG)
-DROP, KEEP = "drop", "keep"  # what becomes of reasoning
+DROP, KEEP = "drop", "keep"  # how to handle reasoning
 MOST_ROUNDS = 1000
 MOST_WORDINGS = 100
 OVER = "over"
@@ -283,7 +283,7 @@ class DatasetRequestSpec(JobSpec):
         """
         given = {name: str(value) for name, value in self.matches.model_dump(exclude_none=True).items()}
         speakers: str = self.speakers
-        if given.get("source") in SPEAKERS and speakers == BOTH:  # which a source was in earlier releases
+        if given.get("source") in SPEAKERS and speakers == BOTH:  # `source` meant speakers in earlier releases
             speakers = given.pop("source")
         choice = read_choice(given)
         rounds = sorted({whole_number(number, "round", 1, 2**31 - 1) for number in self.rounds})

@@ -346,7 +346,7 @@ def sample(home: Path, row: Dataset, number: int) -> list[bytes]:
         for place in range(number):
             if place and row.rows > number:
                 file.seek(row.size * place // number)
-                file.readline()  # the rest of a line whose beginning is before
+                file.readline()  # skip the rest of a line that began earlier
             start = file.tell()
             if line := file.readline():
                 found[start] = line

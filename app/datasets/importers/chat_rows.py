@@ -21,7 +21,7 @@ from app.games.base import JSON
 from training.methods.base import SUPERVISED
 
 _OF_MOVE = {"reward": "reward", "weight": "weight", "role": "player_role"}
-# Who speaks in ShareGPT's rows, and those of its readers that call tools.
+# Speakers in ShareGPT's rows, and in those of its readers that call tools.
 _SPEAKERS = {
     "system": "system",
     **dict.fromkeys(("human", "user"), "user"),
@@ -90,7 +90,7 @@ def read_trl_preference(row: JSON) -> JSON:
     chosen, rejected = (_said(name, row[name]) for name in names)
     prompt = row.get("prompt")
     if isinstance(prompt, str) and {"role": "user", "content": prompt} in chosen[:2]:
-        prompt = None  # which published rows name beside whole chats
+        prompt = None  # published rows repeat it beside whole chats
     before = [] if prompt is None else _said("prompt", prompt)
     if chosen[: len(before)] != before:
         chosen, rejected = [*before, *chosen], [*before, *rejected]
@@ -109,7 +109,7 @@ def read_moves(row: Mapping[str, Any], before: Sequence[JSON], moves: Sequence[J
     found |= {name: row[name] for name in ("group", "game", "policy") if row.get(name) is not None}
     if "group" not in found and row.get("query_id") is not None:
         found["group"] = str(row["query_id"])
-    # The published reader knows one type by its name, and takes all other rows as those that have rewards.
+    # The published reader knows one type by name and treats all other rows as having rewards.
     if row.get("type") == SUPERVISED:
         found["type"] = SUPERVISED
     return _learnt(found)

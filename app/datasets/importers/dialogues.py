@@ -25,7 +25,7 @@ from app.matches import engine
 from app.matches.engine import readable
 from app.matches.events import LogEvent, Started
 
-_HEAD = 1 << 12  # bytes in which a file's first character is looked for
+_HEAD = 1 << 12  # bytes searched for a file's first character
 _Numbered = tuple[int, Perspective]
 
 
@@ -67,7 +67,7 @@ class Dialogues:
                 if begin.startswith(b"["):
                     for row in read_rows(file, str(self.file)):
                         yield from self._of_object(row, f"row {row.number}")
-                elif begin.partition(b"\n")[0].strip() == b"{":  # one object that goes over several lines
+                elif begin.partition(b"\n")[0].strip() == b"{":  # one object over several lines
                     yield from self._of_object(RawRow(1, read_json(self.file, "dialogues")), "row 1")
                 else:
                     for number, line in enumerate(file, 1):
@@ -105,7 +105,7 @@ class Dialogues:
 
     def _record(self, raw: Any, place: str) -> Perspective:
         where = f"{self.file}, {place}"
-        if isinstance(raw, dict) and "row" in raw:  # as a viewer has it
+        if isinstance(raw, dict) and "row" in raw:  # wrapped by a dataset viewer
             if cut := raw.get("truncated_cells"):
                 got, remedy = Verbatim(f"{shown(cut)} cut off"), "take the file of the dataset instead"
                 raise Invalid(None, expected="whole cells", got=got, remedy=remedy, subject=where)

@@ -57,7 +57,7 @@ _RESULT_FIELDS = (
     "token_count", "is_valid_deal",
 )  # fmt: skip
 _DIGITS = re.compile(r"\d{1,6}")
-_MOST_TOKENS = 2**31  # what the column of a match takes
+_MOST_TOKENS = 2**31  # the limit of a match's column
 _SCORE = re.compile(r"-?[0-9]{1,6}(\.[0-9]{1,9})?")
 
 
@@ -240,7 +240,7 @@ class _Turns:
 
     def __init__(self, moves: list[tuple[int, str]], attempts: dict[int, list[Attempt]], notice: str | None) -> None:
         self.moves = moves
-        self.attempts = attempts  # before which move: (seat, text, reason)
+        self.attempts = attempts  # by following move: (seat, text, reason)
         self.notice = notice  # what a seat read in place of its partner's proposal
 
     @property

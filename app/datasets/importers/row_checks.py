@@ -9,11 +9,11 @@ from training.json_rows import plain_message, tool_use
 from training.methods.base import LARGEST, SAMPLED, SUPERVISED
 
 ROLES = ("system", "user", "assistant")
-TYPES = (SAMPLED, SUPERVISED)  # of a row whose moves have rewards, which need not be named, and of one without
-_LARGEST = 1e300  # of any other number than a reward or a weight
+TYPES = (SAMPLED, SUPERVISED)  # for moves with rewards, where the type may be omitted, and for moves without
+_LARGEST = 1e300  # for numbers other than rewards and weights
 _LONGEST_LABEL = 200  # characters of the name of a match, a game, a role or a checkpoint
 _TEXT = Phrase("a text that is not empty")
-PREFERRED, REJECTED = 1, 0  # scores of a pair of which it is only known which one was preferred
+PREFERRED, REJECTED = 1, 0  # scores of a pair of which only the preference is known
 
 
 def read_text(name: str, raw: Any) -> str:
