@@ -26,9 +26,9 @@ LOCAL = "local"
 REFERENCE = "reference"  # in a job's config: the name of the reference model, if it is not the base
 SFT_DATA = SUPERVISED_DATA  # in a job's config: the number of the dataset of supervised rows, if any
 Fields = Mapping[str, Mapping[str, Any]]  # the JSON Schema of each field that a job may be given, by name
-JOB_DEFAULTS: Mapping[str, Any] = {"log_every": "auto"}  # where a job has others than its method
+JOB_DEFAULTS: Mapping[str, Any] = {"log_every": "auto"}  # where a job's defaults differ from its method's
 _KINDS = {CONVERSATIONS: Phrase("conversations"), COMPARISONS: Phrase("comparisons")}
-_REMEDIES = {"reward": Phrase("build one with `flask dataset build --rewards spag`")}  # by what moves are to have
+_REMEDIES = {"reward": Phrase("build one with `flask dataset build --rewards spag`")}  # by what moves need
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 

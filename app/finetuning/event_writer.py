@@ -19,9 +19,9 @@ from app.games.base import JSON
 from app.jobs import states
 from app.models import TrainingEvent, TrainingJob
 
-AWAY = 600.0  # seconds that the end of a job waits for a database that is away
+AWAY = 600.0  # seconds that a job's end waits for an unavailable database
 _LINES = 60  # of the log on the job's row
-_LONGEST = 400  # characters of one of them
+_LONGEST = 400  # characters per line
 
 T = TypeVar("T")
 log = structlog.get_logger()

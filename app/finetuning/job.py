@@ -14,7 +14,7 @@ from app.jobs.kind import JobKind
 from app.models import LanguageModel, TrainingJob
 from app.registry import PERSON
 
-SUCCEEDED, FAILED, CANCELLED = "succeeded", "failed", "cancelled"  # a training at a vendor is over, by its words
+SUCCEEDED, FAILED, CANCELLED = "succeeded", "failed", "cancelled"  # final statuses of a vendor's training, in its words
 _UNMADE = (FAILED, CANCELLED)
 OVER = (SUCCEEDED, *_UNMADE)
 

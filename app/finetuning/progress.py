@@ -7,9 +7,9 @@ from typing import Any
 from app.games.base import JSON
 from app.jobs import states
 
-LATELY = 20  # events over which a pace is taken
+LATELY = 20  # events used to compute the pace
 OF_LOSS = ("reward", "kl", "clip_fraction", "penalty")  # extra training metrics, which a method's loss computes
-# What was done with rows that were too long, as the event `started` counts them.
+# How rows that were too long were handled, as counted in the event `started`.
 TOO_LONG = {"shortened": "shortened", "cut": "cut", "skipped": "left out as too long"}
 _OF_STEP = ("epoch", "lr", "gradient_norm", "tokens_per_second", "memory_mb", *OF_LOSS)
 
@@ -80,14 +80,14 @@ def _event_words(event: Mapping[str, Any]) -> str:
         gone_on = f", goes on from {event['resumed_from']}" if event.get("resumed_from") else ""
         mixed_in = f" ({event['sft_rows']} of them supervised)" if event.get("sft_rows") else ""
         too_long = "".join(f", {event[name]} {words}" for name, words in TOO_LONG.items() if event.get(name))
-        weights = "" if event["parameters"] is None else f", {event['parameters']} weights"  # a vendor does not tell
+        weights = "" if event["parameters"] is None else f", {event['parameters']} weights"  # unknown at a vendor
         return (
             f"started on {event['device']}: {event['rows']} rows{mixed_in}{too_long}, {event['targets']} tokens to"
             f" learn{weights}{_reference(event)}{gone_on}"
         )
     if kind == "created":
         return f"created {event['job']} at {event['device']}, of the file {event['file']}"
-    if kind == "step" and "lr" not in event:  # a vendor tells no more
+    if kind == "step" and "lr" not in event:  # a vendor reports only this
         return f"step {event['step']} of {event['steps']}  loss {_digits(event['loss'])}"
     if kind == "step":
         return (

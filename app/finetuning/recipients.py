@@ -18,7 +18,7 @@ from app.players.api.addresses import host_of
 from app.players.api.options import read_options
 from app.registry import PERSON
 
-# Vendors by their hosts, as people know them. All others are called by their host.
+# Familiar names of vendors by host; all others are called by their host.
 NAMES: Mapping[str, str] = {
     "api.openai.com": "OpenAI",
     "tinker.thinkingmachines.dev": "Tinker",

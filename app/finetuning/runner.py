@@ -30,9 +30,9 @@ from app.jobs.context import JobContext
 from app.jobs.process import GRACE, INTERRUPTED, FileTail
 from app.jobs.spending import BudgetReached
 
-TICK = 0.5  # seconds between two looks at what the training tells, and at whether the job is to be stopped
-_BUDGET_EVERY = 2.0  # seconds between two looks at what was spent
-PAUSE = 1.0  # seconds before a training is started again that was killed
+TICK = 0.5  # seconds between checks for the training's events and for a request to stop the job
+_BUDGET_EVERY = 2.0  # seconds between checks of what was spent
+PAUSE = 1.0  # seconds before a killed training is restarted
 
 log = structlog.get_logger()
 
@@ -78,11 +78,11 @@ class _TrainingRunner:
         self._job_id = job_id
         self._record = record
         self._stopping_since: float | None = None
-        self._look_at_budget = 0.0  # when to do so next, by the clock of `time.monotonic`
-        self._reached: str | None = None  # which budget, in a line
-        self._is_error = False  # whether that line is one
-        self._reason: str | None = None  # what the training has said of its failure
-        self._last = ""  # the last line that it has printed, or the first one that calls itself an error
+        self._look_at_budget = 0.0  # the next time to do so, by `time.monotonic`
+        self._reached: str | None = None  # the budget, in a line
+        self._is_error = False  # whether `_last` is an error
+        self._reason: str | None = None  # the failure reported by the training
+        self._last = ""  # the last printed line, or the first one marked as an error
 
     def work(self) -> None:
         """Run the job until it is over or stopped, then register the model or release the job. Raises Lost."""
@@ -204,7 +204,7 @@ class _TrainingRunner:
             printed = text.removeprefix("error: ")
             if not self._is_error:
                 self._last, self._is_error = printed, printed != text
-            if printed != self._reason:  # which the log has already
+            if printed != self._reason:  # already in the log
                 self._record.say(text)
 
     def _take_in(self, lines: list[str]) -> None:

@@ -21,8 +21,8 @@ from app.games.base import JSON
 from app.models import Dataset, LanguageModel, TrainingJob
 from app.registry.prices import PRICES
 
-# The first is found anew. To play with a tuned model has other prices than its base; to train it further is priced by
-# the family of models that both are of, so that its price_training is the base's until somebody edits it.
+# key_host is determined anew. Playing with a tuned model has other prices than its base; training it further is priced
+# by their common model family, so price_training is the base's until somebody edits it.
 _NOT_TAKEN_OVER = ("key_host", *PRICES)
 
 
@@ -49,9 +49,9 @@ class TrainedModel(NamedTuple):
 class Backend(Protocol):
     """A place where models are trained for jobs."""
 
-    title: str  # as the form of jobs calls it
+    title: str  # its name in the job form
     summary: str
-    bases: Phrase  # what it goes on from: "local model"
+    bases: Phrase  # what it starts from: "local model"
     queue: str  # of the workers that run its jobs
     runner: str  # "module:function", loaded by the worker that calls it with its context, a job's number and its record
 

@@ -7,7 +7,7 @@ from app.finetuning.vendors.client import VendorClient, VendorRefused
 from app.games.base import JSON
 from app.players.api.options import ApiOptions
 
-_CLOSING, _NOT_PERMITTED = "api.openai.com", 403  # where trainings end, and how it answers whoever is too late
+_CLOSING, _NOT_PERMITTED = "api.openai.com", 403  # the host ending trainings, and its answer to late requests
 _CLOSED = (
     "OpenAI has taken no new customers for trainings since 7 May 2026, and creates none from 6 January 2027 on:"
     " train an open model at Tinker (backend: tinker), or here"

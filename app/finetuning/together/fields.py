@@ -14,7 +14,7 @@ from app.finetuning.vendors.request import VendorRequest
 from app.games.base import JSON
 from training.methods.base import FieldFault
 
-# Fields that a job has no choice of, with the vendor's defaults: its server is said to take what is left out for 0.
+# Fields that a job cannot choose, with the vendor's defaults: its server reportedly reads omitted ones as 0.
 _USUAL = {"n_checkpoints": 1, "n_evals": 0, "warmup_ratio": 0.0, "max_grad_norm": 1.0, "weight_decay": 0.0}
 
 

@@ -21,7 +21,7 @@ from pydantic import WrapValidator as Wrap
 A = TypeVar("A", bound="VendorAnswer")
 TOKEN = "parlor_token"  # noqa: S105 - the key of a job's metadata that says which of our jobs it is
 _LARGEST = 2**53  # of numbers, which a database and a page can take
-_LONGEST = 200  # characters of what the vendor calls things
+_LONGEST = 200  # characters in the vendor's names for things
 
 
 def or_none(value: Any, read: ValidatorFunctionWrapHandler, _info: ValidationInfo) -> Any:
@@ -38,7 +38,7 @@ def _error_or_none(value: Any, read: ValidatorFunctionWrapHandler, info: Validat
 
 
 def _check_printable(name: str) -> str:
-    if not name.isprintable():  # such as a NUL, which a database does not take
+    if not name.isprintable():  # such as a NUL, which databases reject
         raise ValueError("expected printable characters")
     return name
 

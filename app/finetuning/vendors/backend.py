@@ -20,7 +20,7 @@ from app.players.api.options import read_options
 from app.registry import add_api_model
 from training.methods.base import fields_of, first_fault
 
-API = "api"  # the kind of models that vendors go on from
+API = "api"  # the kind of models that vendors start from
 
 
 class VendorBackend:
@@ -32,7 +32,7 @@ class VendorBackend:
     vendor: str
     configs: ClassVar[Mapping[str, type[BaseModel]]]
     rows: RowReader  # a static method
-    queue = BATCH  # a look at a job takes a second, and must not wait behind a training here
+    queue = BATCH  # checking a job takes a second and must not wait behind a training here
 
     def fields(self, method: str) -> Fields:
         """The vendor's fields for a method."""

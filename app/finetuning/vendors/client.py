@@ -39,13 +39,13 @@ from app.players.api.server_errors import DENIED_CODES
 from training.addresses import ForbiddenAddress, checked_addresses, proxy_of
 
 PURPOSE = "fine-tune"
-SECONDS = 60.0  # of a call
+SECONDS = 60.0  # per call
 _PAGE = 100  # jobs, files or events in an answer
-_MOST_LISTED = 10_000  # of them that are looked through
+_MOST_LISTED = 10_000  # of them that are searched
 _LONGEST_LINE = 400  # characters
 _TRY_AGAIN = {408, 409, 425, 429}  # and all from 500 on
-_ERROR_NUMBER = re.compile(r"^\[Errno -?\d+\] ")  # before what the system says
-_NOTHING_TO_CANCEL = (400, 409)  # or it is being cancelled just now
+_ERROR_NUMBER = re.compile(r"^\[Errno -?\d+\] ")  # before the system's message
+_NOTHING_TO_CANCEL = (400, 409)  # or it is already being cancelled
 _SENT = (
     "host", "authorization", "accept", "accept-encoding", "connection", "content-type", "content-length",
     "transfer-encoding", "user-agent",
@@ -86,7 +86,7 @@ class VendorClient:
     jobs_path: ClassVar[str]
     file_kind: ClassVar[type[VendorFile]] = VendorFile
     job_kind: ClassVar[type[VendorJob]] = VendorJob
-    headers: ClassVar[tuple[str, ...]] = ()  # further ones that are sent
+    headers: ClassVar[tuple[str, ...]] = ()  # additional headers sent
 
     def __init__(self, options: ApiOptions, hosts: Collection[str]) -> None:
         """Raises Invalid for a host that may not be called, and KeyRefused where there is no key."""
@@ -94,7 +94,7 @@ class VendorClient:
         self._key = read_key(options)
         self._where = host_of(options.base_url)
         organisation = self._organisation(options)
-        self.account = f"the key in {options.key_env}"  # by which the vendor knows whose a job is
+        self.account = f"the key in {options.key_env}"  # identifies a job's owner to the vendor
         if organisation:
             self.account += f" and the organisation {organisation}"
         timeout = httpx2.Timeout(SECONDS, connect=CONNECT_SECONDS)
@@ -164,7 +164,7 @@ class VendorClient:
         found = []
         for job in self._list_pages(self.job_kind, self.jobs_path):
             if job.created_at is not None and job.created_at < since:
-                break  # they come with the latest first
+                break  # the latest come first
             marked = (job.metadata or {}).get(TOKEN)
             if marked == token or (marked is None and file_id is not None and job.training_file == file_id):
                 found.append(job)
@@ -192,7 +192,7 @@ class VendorClient:
         found = []
         for event in self._list_pages(VendorEvent, self._of(job_id, "/events")):
             if event.id in seen:
-                break  # they come with the latest first
+                break  # the latest come first
             found.append(event)
         return found[::-1]
 
@@ -245,7 +245,7 @@ class VendorClient:
             if isinstance(cause, _Forbidden):
                 raise VendorRefused(self._line(str(cause)), 0) from None
             raise VendorAway(self._line(_broken_connection(cause or error))) from None
-        except (OpenAIError, ValueError) as error:  # ValueError: what is no JSON
+        except (OpenAIError, ValueError) as error:  # ValueError: invalid JSON
             said = "something that is not JSON" if isinstance(error, ValueError) else type(error).__name__
             raise VendorAway(self._line(f"expected an answer, got {said}")) from None
 
@@ -307,15 +307,15 @@ class _GuardedTransport(httpx2.BaseTransport):
     def __init__(self, proxy: str | None, key: str, sent: Collection[str]) -> None:
         self._key = key
         self._sent_headers = sent
-        self._proxied = proxy is not None  # the operator's own, which looks up names by itself
+        self._proxied = proxy is not None  # the operator's proxy, which resolves names itself
         self._inner = httpx2.HTTPTransport(verify=_host_certificates(), proxy=proxy, trust_env=False)
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Raises what httpx2 raises, and _Forbidden."""
         headers = {name: value for name, value in request.headers.items() if name in self._sent_headers}
         headers["authorization"] = f"Bearer {self._key}"  # whatever the environment would have sent
-        headers["accept-encoding"] = "identity"  # what is counted is what is read
-        # A request of its own: in the headers of the other one the SDK looks up how it is to answer.
+        headers["accept-encoding"] = "identity"  # so the counted bytes are those read
+        # A separate request: the SDK reads from the original's headers how to answer.
         request = httpx2.Request(
             request.method, request.url, headers=headers, stream=request.stream, extensions=request.extensions
         )

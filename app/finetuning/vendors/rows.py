@@ -7,7 +7,7 @@ from typing import Any
 from app.core.errors import Invalid, Phrase
 from app.games.base import JSON
 
-# The rows that a vendor reads for one of ours, none where nothing in it is learnt. Raises Invalid.
+# The vendor's rows for one of ours; none if nothing in it is learnt. Raises Invalid.
 RowReader = Callable[[Mapping[str, Any]], Iterable[JSON]]
 
 

@@ -46,14 +46,14 @@ from app.players.api.addresses import host_of
 from app.players.api.options import ApiOptions, read_options
 from app.registry.training_charges import price_of_training
 
-MOST_FAILURES = 30  # calls in a row without an answer, after which a job is given up
+MOST_FAILURES = 30  # unanswered calls in a row after which a job is given up
 LONGEST_PAUSE = 600.0  # seconds between two of them
 _UNKNOWN = 404
-# Events of ours: an upload begins; these files are known; an upload that was not answered is waited for.
+# Our events: an upload begins; these files are known; an unanswered upload is awaited.
 _UPLOADING, _UPLOADED, _AWAITED = "uploading", "uploaded", "awaited"
-LATE_LOOKS = 6  # for an upload without an answer that may still arrive, before a cancelled job is called so
+LATE_LOOKS = 6  # checks for an unanswered upload that may still arrive, before a job counts as cancelled
 _MOST_EVENTS = 3  # tries to read a job's events, before it goes on without them
-_MOST_DELETIONS = 5  # tries to delete a file, before a job is called over though it is still there
+_MOST_DELETIONS = 5  # attempts to delete a file before a job counts as over despite it
 _CLOCKS = 86_400.0  # seconds by which the vendor's clock may differ from ours
 
 T = TypeVar("T")
@@ -65,9 +65,9 @@ class Vendor:
     """A vendor's part in the steps of a job."""
 
     client: type[VendorClient]
-    going_on: tuple[str, ...]  # its words for a job that is not over; one that is has ours
+    going_on: tuple[str, ...]  # the vendor's statuses for an unfinished job; a finished one has ours
     rows: RowReader
-    epochs: Callable[[JSON, int], int]  # of a training with these fields, on so many rows
+    epochs: Callable[[JSON, int], int]  # of a training with these fields and this many rows
     body: Callable[[VendorRequest], JSON]  # of the request that creates a job
 
 
@@ -323,7 +323,7 @@ class _VendorRunner:
         path, name = self._files.folder / f"{self._backend}.jsonl", self._file_name(state)
         replace_file(path, self._rows(), private=True)
         self._tell(_UPLOADING, message=name)
-        self._is_cancelling()  # by which it is stored before anything is sent
+        self._is_cancelling()  # stores the event before anything is sent
         call = self._call_in_thread(self._vendor.upload, path, name)
         try:
             file_id = self._wait_for(call)
@@ -549,7 +549,7 @@ class _VendorRunner:
         """Wait in a terminal until the next check, or until the job is cancelled. False when the worker stops."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            if self._is_cancelling() and self._seen != states.CANCELLING:  # which may have come during the look
+            if self._is_cancelling() and self._seen != states.CANCELLING:  # it may have come during the check
                 return True
             if self._context.stopping.wait(min(TICK, left)):
                 return False
