@@ -22,7 +22,7 @@ from app.games.rewards import RewardFormula
 from app.games.talk import Talk, words_of
 
 JSON = dict[str, Any]
-# Under which a game that can tell measures, by seat, whether a proposal asks for what the talk came to last.
+# Measures, by seat, of whether a proposal asks for what the talk last arrived at, in games that can tell.
 GROUNDED = "grounded_0", "grounded_1"
 
 
@@ -115,7 +115,7 @@ class Game(ABC, Generic[S]):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    version: ClassVar[int]  # of the rules; a change of them raises it
+    version: ClassVar[int]  # of the rules; raised by every change
     roles: ClassVar[tuple[str, str]]
     settings: ClassVar[type[GameConfig]]
     outcomes: ClassVar[tuple[str, ...]]  # the reasons of outcomes, in the order in which they are read
@@ -123,14 +123,14 @@ class Game(ABC, Generic[S]):
     material: ClassVar[MaterialKind | None] = None
     metrics: ClassVar[GameMetrics] = COMMON
     rewards: ClassVar[RewardFormula | None] = None  # of moves, for methods that learn from them
-    permutations: ClassVar[Permutations | None] = None  # of its item types, where it stays the same game in them
-    first_field: ClassVar[str | None] = None  # of the config: which seat begins, where that is no matter of its role
-    # Of the config: what bounds a match, and how many moves of both seats together one of it stands for.
+    permutations: ClassVar[Permutations | None] = None  # of its item types under which the game stays the same
+    first_field: ClassVar[str | None] = None  # of the config: which seat begins, if its role does not decide
+    # Of the config: what bounds a match, and how many moves of both seats one unit of it means.
     limit_field: ClassVar[tuple[str, int] | None] = None
     list_field: ClassVar[str | None] = None  # of the config, shown in lists of matches in place of the joint score
-    most_tokens: ClassVar[int] = 256  # of a move, where a model's row does not say
+    most_tokens: ClassVar[int] = 256  # per move, unless a model's row says otherwise
     typical: ClassVar[TypicalCalls] = TypicalCalls(4, 3400, 150, 1.0)
-    sampling: ClassVar[Mapping[str, float]] = {}  # that of its paper in rounds to train on
+    sampling: ClassVar[Mapping[str, float]] = {}  # as in its paper, for rounds to train on
 
     @property
     def fields(self) -> Mapping[str, Schema]:
@@ -249,7 +249,7 @@ class Game(ABC, Generic[S]):
 
 def transcript(events: Sequence[Event], seat: int, hidden: frozenset[str] = frozenset()) -> tuple[TranscriptEntry, ...]:
     """The accepted moves as `seat` sees them; the partner's moves of a `hidden` kind have no text."""
-    new = tuple.__new__  # each move makes all of them anew, and the constructor of a NamedTuple takes twice as long
+    new = tuple.__new__  # each move rebuilds all entries, and a NamedTuple's constructor takes twice as long
     return tuple(
         [
             new(TranscriptEntry, (ply, "you", event.kind, event.text))

@@ -55,8 +55,8 @@ class MatchTable:
     unspoken: Floats  # (n,) 1 for a deal whose split was never named in the talk, 0 for one whose was
     players: tuple[str, ...]
     reasons: tuple[str, ...]
-    pair: Integers | None = None  # (n,) numbered from 0; None where each match is one by itself
-    # What takes more than a match's row to tell; None where nobody has read it.
+    pair: Integers | None = None  # (n,) numbered from 0; None where each match stands alone
+    # Known only from more than a match's row; None if that was not read.
     joint_share: Floats | None = None  # (n,) what both got, as a share of the most that they could have together
     seat_violations: Floats | None = None  # (n, 2) refused moves by seat
     measures: Mapping[str, Floats] = field(default_factory=dict)  # (n,) what the game measures of a match, by name

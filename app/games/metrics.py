@@ -16,17 +16,17 @@ from app.games.talk import MESSAGES, LanguageMetric
 if TYPE_CHECKING:  # NumPy is loaded where figures are worked out
     from app.games.match_table import Booleans, Floats, MatchTable
 
-ABORTED = "aborted"  # how a match of any game ends that a model or we could not go on with
+ABORTED = "aborted"  # how a match ends, in any game, when a model or we could not continue
 
 POINTS, MOVES, TOKENS, WORDS, TURNS, SHARE = "points", "moves", "tokens", "words", "turns", "share"
-OF_THE_BEST = "of the best"  # a part of the most that there is, from 0 to 1
-TIMES = "times"  # how many times another figure
+OF_THE_BEST = "of the best"  # a fraction of the maximum, from 0 to 1
+TIMES = "times"  # a multiple of another figure
 MEAN, MEDIAN, PART, RATIO = "mean", "median", "share", "ratio"  # aggregates
 WILSON, BOOTSTRAP = "Wilson", "bootstrap"  # intervals
 EITHER, FIRST, SECOND, ABOVE = "either", "first", "second", "above"  # of which seats a metric is taken
-# What an outcome is coloured as.
+# Colours of outcomes.
 GOOD, WARN, BAD, FIRST_WINS, SECOND_WINS = "good", "warn", "bad", "first", "second"
-AS_PLAYED = "as played"  # what the first evaluation of a campaign's model is called beside others
+AS_PLAYED = "as played"  # label of a campaign model's first evaluation beside others
 
 Value = Callable[["MatchTable"], "Floats | Booleans"]
 Condition = Callable[["MatchTable"], "Booleans"]
@@ -36,14 +36,14 @@ class Use(Flag):
     """Where a metric is shown, besides the full table of all metrics."""
 
     NOWHERE = 0
-    HEADLINE = auto()  # the one that says most: lists, and charts that nobody asked a column for
+    HEADLINE = auto()  # the most telling one: lists, and charts without a chosen column
     TILE = auto()  # a tile of a round's page
     COMPARISON = auto()  # a chart of rounds side by side
     EVALUATION = auto()  # a column of a campaign's page
     CONDITION = auto()  # a column where a campaign's models are evaluated in other conditions
-    WHOLE = auto()  # kept of an evaluation against another player, although it is of both players
-    RESULT = auto()  # of a model: a column of the table with which a round's page begins
-    DIFFERENCE = auto()  # of a model: also what one model has over the other
+    WHOLE = auto()  # kept in evaluations against another player, although it covers both
+    RESULT = auto()  # of a model: a column in the first table of a round's page
+    DIFFERENCE = auto()  # of a model: also one model's lead over the other
     SETTINGS = auto()  # a column of models side by side: in self-play, in cross-play and with people
 
 
@@ -96,7 +96,7 @@ class Metric:
     among: Condition | None = None
     seats: str = EITHER
     above: bool = False  # whether it is also taken of the transcripts above the average, as above_NAME
-    rank: int | None = None  # where there is room for few, those of the lowest rank come first
+    rank: int | None = None  # where space is limited, the lowest ranks come first
     uses: Use = Use.NOWHERE
     own: tuple[str, str | None] | None = None  # of a model against another player: which metric of a model, which role
     note: str = ""  # a sentence below tables that show it
@@ -137,9 +137,9 @@ class GameMetrics:
 
     of_matches: tuple[Metric, ...]
     of_models: tuple[Metric, ...]
-    tones: Mapping[str, str]  # what outcomes are coloured as
-    claims_version: int | None = None  # which reading of words some of them rest on
-    of_settings: tuple[Metric, ...] = ()  # of models side by side alone
+    tones: Mapping[str, str]  # colours of outcomes
+    claims_version: int | None = None  # the reading of words that some depend on
+    of_settings: tuple[Metric, ...] = ()  # only of models side by side
     language: tuple[LanguageMetric, ...] = MESSAGES
 
     def __post_init__(self) -> None:
@@ -330,7 +330,7 @@ OWN_VIOLATIONS_MEAN = Metric(
     "refused moves of the model itself, in each of its seats", own_violations, by_seat=True,
 )  # fmt: skip
 
-COUNTED = (SCORE_MEAN, MESSAGES_MEAN, WORDS_MEAN, FIRST_PROPOSAL_MEAN)  # what is counted of every game
+COUNTED = (SCORE_MEAN, MESSAGES_MEAN, WORDS_MEAN, FIRST_PROPOSAL_MEAN)  # counted in every game
 
 # The metrics of a game that defines none of its own.
 COMMON = GameMetrics(

@@ -9,7 +9,7 @@ Source: the rewards of Self-Play of Adversarial Language Game, Cheng et al. 2024
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-DECAY = 0.8  # γ, of the paper
+DECAY = 0.8  # γ in the paper
 NO_REWARDS, SPAG = "none", "spag"  # which rewards the moves of a dataset have
 
 

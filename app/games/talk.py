@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-SEQUENCE = 3  # words in a row that are looked for again
+SEQUENCE = 3  # words in a sequence checked for repetition
 
 
 class Talk(NamedTuple):

@@ -26,8 +26,8 @@ from app.games.negotiation.vocabulary import (
     WORTH,
 )
 
-# Which reading of people's words figures rest on. Raise it with every change after which some text is read differently,
-# here, in `vocabulary`, `understanding` or `offers`.
+# Version of the reading of people's words behind figures. Raise it whenever a change here, in `vocabulary`,
+# `understanding` or `offers` reads some text differently.
 CLAIMS_VERSION = 2
 
 _HALF = -1
@@ -63,7 +63,7 @@ class ClaimParser:
         self.kept = False  # whether something was refused to the listener
         self.took = self.gave = False  # whether things were named for the speaker, for the listener
         self.owned = False  # whether the text says anywhere who is to get something
-        self.contradicts = False  # whether what a sentence names for both sides is more, or less, than there is
+        self.contradicts = False  # whether a sentence names more, or fewer, things for both sides than there are
         self.high: set[int] = set()
         self.low: set[int] = set()
         self.values: dict[int, int] = {}
@@ -151,9 +151,9 @@ class ClaimParser:
 
     def _counted_item(self, word: str) -> None:
         if self._number is not None and not self._article and self._neighbour(-1) in ("the", "of", "those"):
-            return  # two of the three
+            return  # "two of the three"
         if self._number == _ALL:
-            self._number = None  # all four hats
+            self._number = None  # "all four hats"
         self._hold(NUMBERS[word], word in ARTICLES)
 
     def _loose_number(self) -> None:
@@ -202,7 +202,7 @@ class ClaimParser:
 
     def _person(self, word: str) -> None:
         owner, before, after = PART[word], self._neighbour(-1), self._neighbour(1)
-        if owner == EACH and before == "of":  # one of each
+        if owner == EACH and before == "of":  # "one of each"
             number, self._number = self._number, None
             self._pending += [(item, number or 1) for item in range(3)]
             return
@@ -252,7 +252,7 @@ class ClaimParser:
     def _rest(self, word: str) -> None:
         self._number = None
         if word == "else" and PART.get(self._neighbour(-1)) not in ("everything", "all"):
-            return  # what else, somewhere else
+            return  # "what else", "somewhere else"
         if not _SPARED.isdisjoint(self._words[self._at + 2 : self._at + 4]):
             return
         if self._owner is not None:
@@ -358,7 +358,7 @@ class ClaimParser:
         self.gave = self.gave or owner == LISTENER
 
 
-@lru_cache(maxsize=2048)  # there are few ways to say what one likes, and no other sentence takes as long to read
+@lru_cache(maxsize=2048)  # there are few ways to state preferences, and no other sentence takes as long to parse
 def _taken_apart(sentence: str) -> tuple[Sequence[str], tuple[StatedValue, ...]]:
     """The words of a sentence about worth, without its clauses about worth, and what those clauses say."""
     left, worths = [], []

@@ -12,12 +12,12 @@ from app.games.negotiation.spoken import TalkReading, read_talk
 # share of the last split that this seat reads in the talk, by seat and in order; whether an acceptance names another.
 UNSPOKEN, NAMED, MISQUOTED = "unspoken", "named", "misquoted"
 FIRST_GROUNDED, SECOND_GROUNDED = "first_grounded", "second_grounded"
-# Had both seats proposed their share of the last split that each of them reads: a deal, the mean score, Pareto-optimal.
+# If both seats had proposed their share of the last split that each reads: a deal, the mean score, Pareto-optimal.
 LAST_OFFER_AGREED, LAST_OFFER_SCORE, LAST_OFFER_PARETO = "last_offer_agreed", "last_offer_score", "last_offer_pareto"
 # Mean scores of a seat in the same context: of a random split of all items, by the demand rule, of the best joint one.
 RANDOM_SCORE, DEMAND_SCORE, BEST_SCORE = "random_score", "demand_score", "best_score"
 
-_POINTS_OF_BOTH = 10  # on average of a random split: every item goes to either seat as often
+_POINTS_OF_BOTH = 10  # average of a random split: each item goes to either seat equally often
 
 
 def measures_of(context: Context, lam: Fraction, first: int, moves: Sequence[Event]) -> dict[str, float]:
@@ -27,7 +27,7 @@ def measures_of(context: Context, lam: Fraction, first: int, moves: Sequence[Eve
     """
     talk = read_talk(context.counts, [(move.seat, move.text) for move in moves if move.kind == "message"])
     proposals = {move.seat: three(move.data["allocation"]) for move in moves if move.kind == "proposal"}
-    weight = float(1 + lam) / 2  # of the points of both in the mean of two utilities
+    weight = float(1 + lam) / 2  # of both seats' points in the mean of two utilities
     found: dict[str, float] = {
         NAMED: bool(talk.named),
         RANDOM_SCORE: _POINTS_OF_BOTH * weight,

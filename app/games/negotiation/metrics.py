@@ -97,7 +97,7 @@ _AGREED_SCORE_MEDIAN = Metric(
     by_seat=True, among=_agreed, above=True, own=("agreed_score_median", None),
 )  # fmt: skip
 
-# What others would have got in the very contexts of the matches: lines to compare scores with.
+# What others would have got in the contexts of these matches: reference lines for scores.
 _REFERENCES = (
     Metric("random_score_mean", "score of a random complementary split", POINTS,
            "what a seat has on average in these contexts where each item goes to either seat at random",

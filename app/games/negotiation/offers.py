@@ -13,7 +13,7 @@ Evidence = tuple[str, tuple[int, ...]]  # demand | refused: the partner's share;
 _NOTHING: Share = (None, None, None)
 _LONG = 60
 _COURTESIES = re.compile(
-    r"\b(?=h[eio]|g[or]|nic|ple|we|wha|and|i[' m]|fine|tha)"  # how all of them begin: passes a word by at half the cost
+    r"\b(?=h[eio]|g[or]|nic|ple|we|wha|and|i[' m]|fine|tha)"  # how they begin: skips other words at half the cost
     r"(?:(?:hi+|hello|hey+|greetings|howdy)(?: there)?\b"
     r"|good (?:morning|afternoon|evening|day)\b|(?:nice|good|great|pleased) to (?:meet|see) you\b"
     r"|(?:and )?how(?:'s| is| are|re) (?:you|u|it|life|things|everything)(?: (?:doing|going|today|too))*\b"
@@ -177,7 +177,7 @@ class OfferHistory:
 
 def follow(counts: Counts, messages: tuple[Message, ...]) -> OfferHistory:
     """The history after all of `messages`. The result is shared: never change it."""
-    if len(messages) > _LONG:  # nobody talks so long in earnest, and each text before is remembered anyway
+    if len(messages) > _LONG:  # no serious talk is that long, and each earlier text is remembered anyway
         return _fold(OfferHistory(counts), messages)
     return _follow(counts, messages)
 

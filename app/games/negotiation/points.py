@@ -33,8 +33,8 @@ def is_pareto_optimal(context: Context, split: Split, lam: Fraction) -> bool:
     """Whether no full split is better for one seat and no worse for the other, in the utilities with λ."""
     here = _whole_utilities(context, split, lam)
     first, second = _whole_utilities(context, ((0, 0, 0), context.counts), lam)
-    # Each thing that moves to seat 0 changes both utilities by the same amount, whatever else moves. Asked at the end
-    # of every match, this takes a sixth of the time that it takes to work every split out by itself.
+    # Each thing that moves to seat 0 changes both utilities by the same amount, whatever else moves. Used at the end of
+    # every match, this takes a sixth of the time of computing each split separately.
     over, under = lam.numerator, lam.denominator
     values = zip(*context.values, strict=True)
     (a, x), (b, y), (c, z) = ((under * v - over * w, over * v - under * w) for v, w in values)

@@ -38,7 +38,7 @@ MOST_MOVES = 50
 
 _END = re.compile(r"\[end\]", re.IGNORECASE)
 _PREFIX = re.compile(r"\[(message|propose)\]", re.IGNORECASE)
-_MESSAGE = re.compile(r"\A\s*\[message\]", re.IGNORECASE)  # which a model may have put into an answer that says so
+_MESSAGE = re.compile(r"\A\s*\[message\]", re.IGNORECASE)  # which a model may repeat in an answer of that form
 _PROPOSAL = re.compile(
     r"\(\s*([0-9]{1,6})\s+books?\s*,\s*([0-9]{1,6})\s+hats?\s*,\s*([0-9]{1,6})\s+balls?\s*\)", re.IGNORECASE
 )
@@ -339,7 +339,7 @@ def _raw_context(config: Mapping[str, Any]) -> Context:
 
 
 def _proposals(state: State) -> Sequence[Event]:
-    if not state.events or state.events[-1].kind != "proposal":  # as for nearly all of a match: talking ends for good
+    if not state.events or state.events[-1].kind != "proposal":  # nearly all of a match, as talk never resumes
         return ()
     return [event for event in state.events[-2:] if event.kind == "proposal"]
 

@@ -24,7 +24,7 @@ class TalkReading:
 
     named: frozenset[Counts]  # by any message whose parts add up, as either seat reads it
     last: tuple[Counts | None, Counts | None]  # the last one, as each seat reads it; None where it reads none
-    misquoted: bool | None  # of the last message that accepts a split in words: whether it names another; None: no such
+    misquoted: bool | None  # whether the last message that accepts a split in words names another; None: there is none
 
 
 def read_talk(counts: Counts, messages: Sequence[tuple[int, str]]) -> TalkReading:

@@ -13,8 +13,8 @@ from app.games.negotiation.claims import ClaimParser
 from app.games.negotiation.contexts import Counts
 
 LONGEST = 600  # characters that are read; nobody bargains in more, and reading stays quick
-_NEGATED = 4  # words from a no on within which a yes is part of it: "not a deal"
-_BOTH = 2  # what "both" is read as: "both the book and the hat" asks for no two books
+_NEGATED = 4  # a yes within this many words after a no belongs to it: "not a deal"
+_BOTH = 2  # what "both" is read as: "both the book and the hat" is not two books
 _BETWEEN = frozenset(("of", "the", "those", "these", "more", "basket"))  # words between a number and its thing
 
 Share = tuple[int | None, int | None, int | None]  # what the speaker is to get, None where nothing was said

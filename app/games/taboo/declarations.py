@@ -25,8 +25,8 @@ _ANNOUNCEMENT = re.compile(
 _SENTENCE_BREAK = re.compile(r"[.!?;…]")
 _QUOTES = r"[\"'`“”«‹„「『*_]"
 _INSIDE = rf"(?:(?<={_QUOTES}) )?"  # a model that writes word by word leaves a space inside of quotes: " cat "
-# What takes an announcement back is right before it, or before the verb that governs it: "would you look at that,
-# I know the word" is an announcement, "would you say that I know the word" is none.
+# Words that revoke an announcement stand right before it, or before its governing verb: "would you look at that, I know
+# the word" is an announcement, "would you say that I know the word" is none.
 _CONDITION = (
     r"(?:if|unless|until|till|when|whenever|once|before|whether|how|why|suppose|supposing|pretend|imagine|wish|assuming|"
     r"provided|in case|as soon as|by the time|the moment|(?:not|n't) (?:that|like|because)|(?<!no )(?<!a )doubt)"
@@ -51,7 +51,7 @@ _DOUBT = re.compile(
     rf"\b{_BENT}\b(?: [a-z']+){{0,4}}? (?:(?:{_OPINION}),?|(?:{_REPORT})(?: (?:you|me|us|them))?:?)"
     rf"(?:,? that)? ?(?:(?<= )|{_QUOTES}{{1,2}})$"
 )
-_CLAUSE = 120  # characters before an announcement in which a doubt is looked for
+_CLAUSE = 120  # characters before an announcement that are searched for a doubt
 _REACH = 160  # characters after it in which the guess must lie
 
 _VOCATIVE = re.compile(

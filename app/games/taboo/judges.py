@@ -19,8 +19,8 @@ from app.games.taboo.declarations import declared_word
 from app.games.taboo.spelling import fold, readings, readings_of_word
 
 _LONGEST_ENDING = 5  # letters by which an inflection may be longer or shorter than its word
-# Singular and plural that neither library brings together, one of them seldom used. Not here: `die` for `dice`, which
-# is a verb, too.
+# Singulars and plurals that neither library matches, one of them seldom used. Excluded: `die` for `dice`, which is also
+# a verb.
 _IRREGULAR = (
     "brother brethren, cow kine, genius genii, cello celli, scissor scissors, glass glasses, trouser trousers,"
     " jean jeans, knicker knickers, dungaree dungarees, tweezer tweezers, plier pliers, tong tongs, shear shears,"

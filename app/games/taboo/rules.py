@@ -22,7 +22,7 @@ from app.games.taboo.rewards import REWARDS
 from app.games.taboo.spelling import is_blank
 from app.games.taboo.words import TargetWords, read_word, target_words
 
-_TYPICAL_TURNS = 5  # of each side, that the typical figures are for
+_TYPICAL_TURNS = 5  # turns per side that the typical figures assume
 
 _FORMS = {"message": "message", "declaration": "guess"}  # of answers, by the kind of the move
 

@@ -70,11 +70,11 @@ def _fold_character(character: str) -> str:
         elif category == "Pd":
             folded.append("-")
         elif category in _INVISIBLE or part in _FILLERS:
-            continue  # accents, and what no screen shows
+            continue  # accents and invisible characters
         elif category == "Cc":
             folded.append(" " if part.isspace() else "")
         elif category == "Lo":
-            folded.append(" ")  # a script without cases, whose letters delimit English words as spaces do
+            folded.append(" ")  # caseless scripts: their letters delimit English words as spaces do
         else:
             folded.append(part.casefold())
     return "".join(folded)
@@ -110,7 +110,7 @@ def readings(folded: str) -> list[str]:
             found.append(word)
         elif not _CONTRACTION.fullmatch(word):
             found += word.split("'")
-    # Most texts hide nothing, and a look for the least that a disguise needs is cheaper than one for the disguise.
+    # Most texts hide nothing, and checking for a disguise's minimal signs is cheaper than searching for the disguise.
     single_letters = sum(len(word) == 1 for word in found)
     if _MAYBE_BROKEN.search(folded):
         found += (_NOT_A_LETTER.sub("", broken) for broken in _BROKEN.findall(folded))
