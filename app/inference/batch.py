@@ -42,7 +42,7 @@ class Batch:
         self._rows = KeyValueCache(model)
         self._prefix_cache = PrefixCache()
         self._requests: list[GenerationRequest] = []  # by row
-        self._lengths: list[int] = []  # of what the rows hold
+        self._lengths: list[int] = []  # tokens held by each row
         self._over: list[GenerationRequest] = []
 
     def __len__(self) -> int:
@@ -139,7 +139,7 @@ class Batch:
             group, later = list[_Joining](), list[_Joining]()
             for each in left:
                 (later if each.copy_from([other.request for other in group]) else group).append(each)
-            # Like lengths together, so that little of what is computed is padding.
+            # Group similar lengths, so that little padding is computed.
             groups.append(sorted(group, key=lambda each: each.missing))
             left = later
         return groups
@@ -183,7 +183,7 @@ class Batch:
         rows = range(begin, begin + len(pieces))
         raw = self._rows.forward(begin, pieces, [self._lengths[row] for row in rows])
         logits = raw + self._logit_mask
-        self._prefix_cache.shrink(self._memory() - self._rows.nbytes)  # columns may have come
+        self._prefix_cache.shrink(self._memory() - self._rows.nbytes)  # forward may add columns
         for row, piece in zip(rows, pieces, strict=True):
             self._lengths[row] += len(piece)
         groups: dict[Sampling, list[int]] = {}

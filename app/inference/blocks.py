@@ -11,7 +11,7 @@ import mmap
 import torch
 from torch import Tensor
 
-_LARGE = 256 << 10  # bytes, from which a block has a map of its own
+_LARGE = 256 << 10  # bytes from which a block is memory-mapped separately
 
 
 def zeros(shape: tuple[int, ...], like: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from app.inference import scheduler
 from app.inference.client import EngineProcess
 from app.inference.requests import Checkpoint, Completion, GenerationFailure, GenerationRequest
 
-_processes: list[EngineProcess] = []  # the one that is asked, if any
+_processes: list[EngineProcess] = []  # the process asked, if any
 
 
 def ask_process(socket: Path | None) -> None:

@@ -14,7 +14,7 @@ from transformers import Cache
 
 from app.inference.blocks import zeros
 
-_COLUMNS = 64  # storage grows by so many
+_COLUMNS = 64  # growth step of the storage
 
 
 def whole_columns(columns: int) -> int:
@@ -31,7 +31,7 @@ class KeyValueCache(Cache):
         self._model = model
         self._layers = model.config.get_text_config().num_hidden_layers
         self._storage: list[Tensor] = []  # by layer
-        self._rows = self._columns = 0  # there is room for; one column more takes what is only padding
+        self._rows = self._columns = 0  # allocated; one extra column receives the padding
         self._last_only = {"logits_to_keep": 1} if "logits_to_keep" in signature(model.forward).parameters else {}
         self._span = slice(0)
         self._place: tuple[Tensor, Tensor]

@@ -11,7 +11,7 @@ class BatchLimit:
     """
 
     def __init__(self) -> None:
-        self.at_once: int | None = None  # answers that memory was found to allow; None: as many as are wanted
+        self.at_once: int | None = None  # answers that fit in memory, as found; None: as many as wanted
         self._wait = _FIRST_WAIT // 2
         self._made = 0  # answers since the limit last changed
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from app.inference.blocks import zeros
 
-WORTH_A_COPY = 32  # tokens that two prompts have to begin with alike, or another one more
+WORTH_A_COPY = 32  # least number of shared tokens, or additional ones, worth a copy
 
 
 @dataclass(slots=True, eq=False)
@@ -31,7 +31,7 @@ class _CachedPrefix:
     """A conversation: its first `shared` tokens are those of the beginning, and `own` holds what follows them."""
 
     ids: list[int]
-    prompt: int  # how many of them the conversation's next prompt has for sure
+    prompt: int  # how many of them the conversation's next prompt certainly has
     own: Tensor
     beginning: _SharedBeginning | None = None
     shared: int = 0
@@ -48,7 +48,7 @@ class PrefixCache:
     def __init__(self) -> None:
         self._bytes = 0
         self._entries: dict[_CachedPrefix, None] = {}  # the oldest first
-        self._sorted: list[_CachedPrefix] = []  # by tokens, so what begins alike stands together
+        self._sorted: list[_CachedPrefix] = []  # by tokens, so that common prefixes are adjacent
 
     def keep(self, ids: list[int], prompt: int, computed: Callable[[int], Tensor], most: int) -> None:
         """Cache a conversation whose first `prompt` tokens were a prompt, within `most` bytes in all.
@@ -104,7 +104,7 @@ class PrefixCache:
         length = 0 if other is None else common_length(other.ids, ids)
         if other is None or length < WORTH_A_COPY:
             return None, 0
-        if length > 2 * other.shared:  # for less, a longer beginning of these two takes more than it saves
+        if length > 2 * other.shared:  # for less, a longer shared beginning costs more than it saves
             self._divide(other, length)
         return other.beginning, min(length, other.shared)
 

@@ -16,8 +16,8 @@ from training.reasoning import (
     without_block_at_end,
 )
 
-HALF_CHARACTER = "\ufffd"  # what tokens say that have only the first bytes of one
-_REACH = 24  # tokens at the end of a sequence in which marks are looked for
+HALF_CHARACTER = "\ufffd"  # decoded from tokens with only the first bytes of a character
+_REACH = 24  # tokens at a sequence's end that are searched for marks
 
 
 class PartedAnswer(NamedTuple):
@@ -38,7 +38,7 @@ class ReasoningTokens:
         self._closings = frozenset(token for text, token in added.items() if CLOSING.fullmatch(text))
         has_channels = {*CHANNEL_TOKENS} <= {*added}
         channels = {text: added[text] for text in CHANNEL_TOKENS} if has_channels else {}
-        self._last_of_head: int | None = None  # the token in which the head of a message in a channel ends
+        self._last_of_head: int | None = None  # the last token of the head of a channel message
         self.message_ends: frozenset[int] = frozenset()  # tokens that end the answer where they end its move
         if has_channels:
             self._openings |= {channels["<|channel|>"]}
@@ -108,7 +108,7 @@ class ReasoningTokens:
         marks = len(CLOSING.findall(said))
         if not marks:
             return len(words)
-        low, high = 1, len(words)  # the fewest in which all these marks are
+        low, high = 1, len(words)  # the fewest that contain all these marks
         while low < high:
             middle = (low + high) // 2
             if len(CLOSING.findall(self._text(words[:middle]))) < marks:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from app.core.failures import BUSY, DENIED, FailureKind
 from training.marks import RENDERER
 
-# Why an answer ended: the model said so, it may not be longer, or it came to a text before which answers end.
+# Why an answer ended: the model ended it, it reached its limit, or a stop string came next.
 STOP, LENGTH, STOP_STRING = "stop", "length", "stop_string"
 
 
@@ -30,7 +30,7 @@ class Sampling(NamedTuple):
     temperature: float
     top_k: int | None
     top_p: float | None
-    no_repeat_ngram: int | None = None  # so many tokens in a row are in prompt and answer once at most
+    no_repeat_ngram: int | None = None  # no run of this many tokens occurs twice in prompt and answer
 
 
 class GenerationFailure(NamedTuple):
@@ -56,7 +56,7 @@ class Completion:
     prompt_tokens: int
     prompt_sha256: str
     finish: str  # STOP | LENGTH | STOP_STRING
-    most: int  # tokens that it could have had
+    most: int  # tokens allowed
     device: str
     dtype: str
     tokenizer: str | None  # its hash
@@ -86,13 +86,13 @@ class GenerationRequest:
     template_arguments: Mapping[str, Any] = field(default_factory=dict)
     room: int = 0
     room_if_needed: bool = False
-    urgent: bool = False  # a person waits for the answer: those for which nobody does are made afterwards
+    urgent: bool = False  # a person waits for the answer; others are made afterwards
     stop: list[str] = field(default_factory=list)  # texts before which the answer ends
     result: Completion | GenerationFailure | Exception | None = field(default=None, init=False)
 
     prompt: list[int] = field(default_factory=list, init=False)
-    lasting: int = field(default=0, init=False)  # tokens of the prompt with which the next one of the chat begins, too
-    opening: str = field(default="", init=False)  # the mark of reasoning in which the prompt ends
+    lasting: int = field(default=0, init=False)  # tokens of the prompt that the chat's next prompt also begins with
+    opening: str = field(default="", init=False)  # the reasoning mark at the prompt's end
     most: int = field(default=0, init=False)  # tokens of the answer, reasoning included
     limit: int = field(default=0, init=False)
     has_closed: bool = field(default=False, init=False)  # its reasoning

@@ -43,7 +43,7 @@ _FEW_THREADS = 4
 _SHARE = 0.8  # of a GPU's free memory for keys and values
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # what glibc's malloc.h calls M_TRIM_THRESHOLD and M_MMAP_THRESHOLD
 _SHORT_LIVED = 32 << 20  # bytes that a value of a forward pass may take; glibc allows no more
-_ALIKE = {torch.float32: 1e-3, torch.bfloat16: 5e-2}  # how far two ways to compute the same logits may be apart
+_ALIKE = {torch.float32: 1e-3, torch.bfloat16: 5e-2}  # how far the same logits, computed in two ways, may differ
 
 
 class ModelRunner:
@@ -63,7 +63,7 @@ class ModelRunner:
             self._renderer = Renderer(self._tokenizer, checkpoints.length_of(model), newest)
         except TrainingRefused as error:
             raise UnusableCheckpoint(str(error)) from None
-        # For matches of before there was a newer version, and for other arguments of the template.
+        # For matches from before a newer version, and for other template arguments.
         self._other_renderers: dict[tuple[int, str], Renderer] = {}
         self._reasoning = ReasoningTokens(self._tokenizer)
         self.dtype = str(dtype).removeprefix("torch.")
@@ -72,7 +72,7 @@ class ModelRunner:
         self._model = model
         self._ends = self._renderer.end_tokens(model.generation_config.eos_token_id) - self._reasoning.message_ends
         logit_mask = self._logit_mask()
-        self._model.generation_config = GenerationConfig()  # how it is sampled is the registry's business alone
+        self._model.generation_config = GenerationConfig()  # the registry alone decides on sampling
         found = _bytes_in_rows(self._model)
         self.slow = found if isinstance(found, str) else None  # why answers are made by the library's own loop
         if isinstance(found, int):
@@ -148,7 +148,7 @@ class ModelRunner:
         ended = bool(request.sampled) and request.sampled[-1] in self._ends | self._reasoning.message_ends
         words = request.sampled[:-1] if ended else request.sampled
         answer = self._reasoning.part(request, words)
-        if answer.reasoning is None and len(words) > request.most_of_move:  # there was room, and nothing was thought
+        if answer.reasoning is None and len(words) > request.most_of_move:  # room for reasoning was not used
             ended = request.has_stopped = False
             words = request.sampled = request.sampled[: request.most_of_move]
             request.log_probs = request.log_probs[: request.most_of_move]
@@ -225,7 +225,7 @@ def _bytes_in_rows(model: Any) -> int | str:
             alone = torch.cat([model(input_ids=part).logits[:, -1] for part in parts]).float()
             rows.forward(0, [ids[:9], ids[:3]], [0, 0])
             together = rows.forward(0, [ids[9:], ids[3:7]], [9, 3]).float()
-    except Exception as error:  # whatever a model does with what it did not expect, the library's loop plays it
+    except Exception as error:  # however a model fails on unexpected input, the library's loop plays it
         if is_out_of_memory(error):
             raise
         return f"it could not be computed beside another sequence ({type(error).__name__}: {one_line(error)})"

@@ -63,7 +63,7 @@ def _at(shares: Tensor, points: list[float]) -> Tensor:
     """The first index of each row at which the cumulative sum of shares exceeds the point times their total."""
     sums = shares.cumsum(-1)
     whole = sums[:, -1:]
-    # Rounding may lift a point that is nearly 1 to the sum itself, behind which there is nothing.
+    # Rounding may lift a point near 1 to the sum itself, beyond which there is nothing.
     marks = torch.minimum(
         torch.tensor(points, dtype=whole.dtype, device=whole.device)[:, None] * whole, whole.nextafter(-whole)
     )

@@ -34,9 +34,9 @@ from app.inference.requests import (
 )
 from app.inference.weights import WeightsPart, parts_of
 
-_MODEL_SHARE = 0.5  # of the memory of a device for weights, where nothing is set
-# Read when torch is loaded. Threads that wait for the next operation in a loop would keep whoever else has work from
-# the core: with another busy process beside it a step took ten times as long.
+_MODEL_SHARE = 0.5  # of a device's memory for weights, unless set
+# Read when torch is loaded. Threads that spin while waiting would block others from the core: beside another busy
+# process a step took ten times as long.
 _ENVIRONMENT = {
     "OMP_WAIT_POLICY": "PASSIVE",
     "HF_HUB_OFFLINE": "1",
@@ -44,9 +44,9 @@ _ENVIRONMENT = {
     "TOKENIZERS_PARALLELISM": "false",
 }
 
-_PERSON_SECONDS = 60.0  # after a person's turn, within which the next one is looked out for
-_STEP_SECONDS = 10.0  # within which an engine may end a step, or the loading of a model, when its process ends
-_FEW = 4  # answers that begin at once meanwhile, so that it waits for no more than these
+_PERSON_SECONDS = 60.0  # after a person's turn, during which the next one is expected
+_STEP_SECONDS = 10.0  # for an engine to finish a step, or loading a model, when its process ends
+_FEW = 4  # answers started at once meanwhile, so that the turn waits only for these
 
 _loading = threading.Lock()  # transformers cannot load two models at once, and from then on not even one
 
@@ -303,8 +303,8 @@ def _tell(requests: Iterable[GenerationRequest]) -> None:
 
 # ---- All of a process ----------------------------------------------------------
 
-_engines: OrderedDict[Checkpoint, Engine] = OrderedDict()  # the one that was asked least recently first
-_figures: dict[Checkpoint, EngineFigures] = {}  # of these engines, and of those before them that broke
+_engines: OrderedDict[Checkpoint, Engine] = OrderedDict()  # least recently used first
+_figures: dict[Checkpoint, EngineFigures] = {}  # of these engines, and of broken ones before them
 _lock = threading.Lock()
 _cache_bytes = 512 << 20
 _model_bytes = 0
@@ -386,7 +386,7 @@ def release_caches(checkpoints: Container[Checkpoint] | None = None) -> None:
 @atexit.register
 def _stop_all() -> None:
     """Stop all engines when the process ends: if torch is still at work in one of them, the process is aborted."""
-    running = list(_engines.values())  # without the lock, which a thread that is already stopped may hold
+    running = list(_engines.values())  # without the lock, which an already stopped thread may hold
     for engine in running:
         engine.stop()
     until = time.monotonic() + _STEP_SECONDS

@@ -102,7 +102,7 @@ class _Client:
     async def _answer(self, number: int, call: str, arguments: Message) -> None:
         try:
             answer = encode({"number": number, "value": await self._call(call, arguments)})
-        except Exception as error:  # of an engine, which has logged it, or of a message that another version sent
+        except Exception as error:  # from an engine, which has logged it, or a message sent by another version
             line = " ".join(str(error).split())
             answer = encode({"number": number, "broke": f"{type(error).__name__}: {line}"})
         with contextlib.suppress(OSError):
@@ -120,7 +120,7 @@ class _Client:
         if call == FIGURES:
             return [figures.to_json() for figures in scheduler.engine_figures()]
         if call == RELEASE_CACHES:
-            # What others ask as well stays: people may be at conversations with it.
+            # Checkpoints that others also use stay: people may be in conversations with them.
             of_others = set[Checkpoint]().union(*(each._asked for each in self._others if each is not self))
             released, self._asked = self._asked - of_others, set()
             return await asyncio.to_thread(scheduler.release_caches, released)

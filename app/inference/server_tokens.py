@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from training.rendering import ids_hash
 
-# Fields of a request by which vLLM tells them. Its log-probabilities are those of the model itself, before sampling.
+# Request fields that make vLLM report them. Its log-probabilities are those of the model itself, before sampling.
 REQUEST_FIELDS: Mapping[str, Any] = {"logprobs": True, "return_token_ids": True}
 _LARGEST = 2**31
 
