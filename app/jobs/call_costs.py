@@ -6,8 +6,8 @@ Prompt tokens include cached tokens and those written to the cache; completion t
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-CostSource = Literal["server", "prices", "estimate"]  # by what the cost of a call is known
-BYTES_A_TOKEN = 3.5  # of UTF-8: English texts have more, so that estimates are rather too high
+CostSource = Literal["server", "prices", "estimate"]  # how the cost of a call is known
+BYTES_A_TOKEN = 3.5  # in UTF-8; English texts have more, so estimates are rather too high
 
 
 class Prices(NamedTuple):
@@ -18,12 +18,12 @@ class Prices(NamedTuple):
 
     prompt: float
     completion: float
-    cached: float | None = None  # read from the cache
+    cached: float | None = None  # tokens read from the cache
     cache_write: float | None = None
     reasoning: float | None = None
 
 
-FREE = Prices(0.0, 0.0)  # what runs here
+FREE = Prices(0.0, 0.0)  # for models that run here
 
 
 class TokenCounts(NamedTuple):

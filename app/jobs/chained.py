@@ -16,7 +16,7 @@ from app.jobs.kind import LEASE, NO_BUDGET, JobKind, fail
 from app.jobs.spec import JobBudget
 from app.jobs.spending import BudgetReached, Spent, own_budget, reached, spent_by, stopped_by_budget
 
-BETWEEN = timedelta(seconds=5)  # how long a process may take from one step to what it has to run for the next
+BETWEEN = timedelta(seconds=5)  # how long a process may take between ending a step and starting the next
 _OVER = (states.FAILED, states.CANCELLED)
 
 R = TypeVar("R", bound=Any)
@@ -149,7 +149,7 @@ class ChainedKind(JobKind[R], Generic[R]):
         if part is None:
             return row
         awaited = part.row(session)
-        session.refresh(awaited, with_for_update=True)  # it may just be ending, and then needs no cancelling
+        session.refresh(awaited, with_for_update=True)  # it may be ending right now, and then needs no cancelling
         if awaited.status in states.OPEN:
             part.kind.cancel(session, part.number)
         return row

@@ -29,4 +29,4 @@ async def _end(loop: asyncio.AbstractEventLoop) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    await loop.shutdown_asyncgens()  # in which connections are open
+    await loop.shutdown_asyncgens()  # they hold open connections

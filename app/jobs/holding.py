@@ -34,7 +34,7 @@ def hold(session: Session, rows: Iterable[Any]) -> None:
         kind = row.__tablename__.removeprefix("language_")
         try:
             session.refresh(row, ["removed_at"], with_for_update={"read": True, "key_share": True})
-        except InvalidRequestError:  # a model that nothing was made with goes with its row
+        except InvalidRequestError:  # removing a model that nothing was made with deletes its row
             raise Conflict(
                 kind, expected=Phrase("one that is still there"), got=Phrase("one that was just removed")
             ) from None

@@ -20,12 +20,12 @@ from app.jobs import leases, states
 from app.jobs.holding import check_not_removed
 from app.jobs.spec import JobBudget
 
-LARGEST = 2**31 - 1  # of a job's number
+LARGEST = 2**31 - 1  # the largest job number
 NO_BUDGET = JobBudget()
-LEASE = 120.0  # seconds, of a kind that names none
+LEASE = 120.0  # seconds, for a kind that sets none
 ACTIVE, IDLE = Phrase("one that is waiting or running"), Phrase("one that no worker runs")
 
-Progress = tuple[int, int | None]  # how much of a job is done, of how much; None where nobody knows yet
+Progress = tuple[int, int | None]  # how much of a job is done, and of how much; None if unknown
 R = TypeVar("R", bound=Any)  # a row of the kind's table
 
 
@@ -48,25 +48,25 @@ class JobKind(Generic[R]):
     `runner` is "module:function", loaded by the worker that calls it with its context and a job's number.
     """
 
-    name: str  # of its commands and in messages and errors: "round"
-    plural: str  # in addresses of pages, and in what pages watch: "rounds"
-    table: type[R]  # with the columns of JobMixin, and those of LeaseMixin unless the kind leases parts of its jobs
-    queue: str  # of the workers that run it
+    name: str  # in its commands, messages and errors: "round"
+    plural: str  # in the addresses of pages, and in what pages watch: "rounds"
+    table: type[R]  # with JobMixin's columns, and those of LeaseMixin unless the kind leases parts of its jobs
+    queue: str  # the queue of the workers that run it
     runner: str
     numbered: Callable[[int], Phrase]  # "round 3"
     progress: Callable[[R], Progress] = lambda _row: (0, None)
-    facts: Callable[[R], Mapping[str, Any]] = lambda _row: {}  # what lists and pages say of a job, by name
-    active: Phrase = ACTIVE  # what can be cancelled
-    idle: Phrase = IDLE  # what can be resumed
+    facts: Callable[[R], Mapping[str, Any]] = lambda _row: {}  # what lists and pages show of a job, by name
+    active: Phrase = ACTIVE  # the jobs that can be cancelled
+    idle: Phrase = IDLE  # the jobs that can be resumed
     lease_seconds: Callable[[Settings], float] = lambda _settings: LEASE
     patience: timedelta = timedelta(seconds=3)  # between two messages to workers about a job that none has taken
-    messages: int = 1  # to workers when a job begins: more where several work on one
+    messages: int = 1  # to workers when a job begins: more if several work on one
     listing: str = ""  # "module:name" of its list, loaded by pages and commands; empty: the list of `job_list`
-    page: str = ""  # "module:name" of what one job shows, loaded likewise; empty: that of `page_of`
-    creation: str = ""  # "module:name" of how jobs come of a spec, loaded likewise; empty: they come of something else
-    curves: str = ""  # "module:function" that reads what changed as a job went on, loaded likewise; empty: nothing
+    page: str = ""  # "module:name" of a job's page, loaded likewise; empty: that of `page_of`
+    creation: str = ""  # "module:name" of what creates jobs from a spec, loaded likewise; empty: other code does
+    curves: str = ""  # "module:function" that reads what changed while a job ran, loaded likewise; empty: nothing
     spends: bool = False  # whether its jobs have a budget (app/jobs/spending.py)
-    place: int = 100  # among the kinds, in the navigation and wherever all of them are listed
+    place: int = 100  # its position among the kinds, in the navigation and wherever all of them are listed
 
     def subject(self, number: int) -> Phrase:
         """A job's name in errors: "round 3"."""

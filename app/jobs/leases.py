@@ -16,8 +16,8 @@ from sqlalchemy.orm import Session
 from app.core.errors import Conflict, Phrase
 from app.jobs import states
 
-MOST_DEATHS = 10  # of workers at one piece of work without progress, after which it is given up
-_PAUSES = (0, 0, 1, 2, 4, 8, 16, 32)  # seconds from the end of a lease, by how many workers have died
+MOST_DEATHS = 10  # workers that may die at one piece of work without progress before it is given up
+_PAUSES = (0, 0, 1, 2, 4, 8, 16, 32)  # seconds after the end of a lease, by the number of workers that have died
 _LONGEST_PAUSE = 60
 
 

@@ -78,7 +78,7 @@ def job_facts(kind: JobKind[R], item: JobListItem, number: str = "") -> dict[str
     }
 
 
-# What calls of models have come to, of kinds that count them on their rows; `cost` is known where prices are.
+# Totals of model calls, for kinds that count them on their rows; `cost` is known if prices are.
 CALLS = {
     "calls": Phrase("Calls"), "failed_calls": Phrase("Calls without an answer"), "prompt_tokens": Phrase("Tokens in"),
     "completion_tokens": Phrase("Tokens out"), "estimated_tokens": Phrase("Tokens, estimated"),

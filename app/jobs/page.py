@@ -24,9 +24,9 @@ from app.jobs.tags import notes_of, tags_of
 
 R = TypeVar("R", bound=Any)
 JSON = dict[str, Any]
-_DIGITS = "0.######"  # of what somebody has typed
+_DIGITS = "0.######"  # for numbers that somebody typed
 _NONE, _PROGRESS = Phrase("none yet"), Phrase("%(done)s of %(all)s")
-ASKED = "asked"  # the section below whose own facts pages tell when a job was requested, by whom, and when it ran
+ASKED = "asked"  # below its own facts, pages show when a job was requested, by whom, and when it ran
 
 
 def fact(name: str, title: str, value: Callable[[Any], Cell] | None = None, **said: Any) -> ListColumn:

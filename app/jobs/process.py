@@ -18,7 +18,7 @@ from typing import IO
 from app.core.config import ROOT
 from app.core.errors import Conflict, Verbatim
 
-GRACE = 30.0  # seconds to come to an end before a process is killed
+GRACE = 30.0  # seconds that a process has to end before it is killed
 INTERRUPTED = 130  # the exit code of a process that somebody stopped
 _LOOK = 0.1
 

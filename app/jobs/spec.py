@@ -18,9 +18,9 @@ from app.core.validation import Schema, invalid_of, kinds_of, read_value
 from app.core.validation import fields_of as fields_of
 
 VERSION = "version"  # the key of a stored spec's version
-SHIPPED = "shipped"  # in place of a file: the one that comes with Parlor
-PRESET = "preset"  # the key of a part's preset, over which its fields are laid
-_LIMITS = ("ge", "gt", "le", "lt", "min_length", "max_length", "default_factory")  # what pydantic is told of a field
+SHIPPED = "shipped"  # in place of a file: the file that ships with Parlor
+PRESET = "preset"  # the key of a part's preset, which its fields override
+_LIMITS = ("ge", "gt", "le", "lt", "min_length", "max_length", "default_factory")  # field arguments passed to pydantic
 
 
 class TextFile(NamedTuple):
@@ -105,7 +105,7 @@ class SpecPart(BaseModel):
         except ValidationError as error:
             fault = error.errors()[0]
             raise invalid_of(under + ".".join(map(str, fault["loc"])), fault) from None
-        except Invalid as error:  # of fields that do not fit each other
+        except Invalid as error:  # for fields that contradict each other
             raise type(error)(f"{under}{error.field}", **error.parts) from None
 
 
@@ -149,7 +149,7 @@ class JobSpec(SpecPart):
     """The spec of a job of one kind. Earlier versions of a kind may have had other fields."""
 
     version: ClassVar[int] = 1
-    files: ClassVar[Mapping[str, TextFile]] = {}  # of the fields that name one
+    files: ClassVar[Mapping[str, TextFile]] = {}  # the text file of each field that names one
 
     @classmethod
     def of_json(cls, stored: Mapping[str, Any], over: Mapping[str, Any] | None = None) -> Self:
@@ -261,7 +261,7 @@ def _value(spec: type[SpecPart], name: str, raw: Any, under: str) -> Any:
         raise Invalid(field, expected=Phrase("text"), got=raw)
     if isinstance(value, str) and len(value) > (most := schema.get("maxLength", len(value))):
         raise Invalid(field, expected=Phrase("at most %(most)s characters", most=most), got=raw)
-    if isinstance(value, str) and "maxLength" in schema and not value.isprintable():  # such as a name
+    if isinstance(value, str) and "maxLength" in schema and not value.isprintable():  # one-line text, such as a name
         expected = Phrase("at most %(longest)s characters on one line", longest=schema["maxLength"])
         raise Invalid(field, expected=expected, got=raw)
     return value

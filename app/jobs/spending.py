@@ -14,8 +14,8 @@ from app.core.errors import AppError
 from app.jobs.call_costs import FREE, Prices
 from app.jobs.spec import JobBudget
 
-_LIMIT_EVERY = 2.0  # seconds between two looks at what everybody has spent
-_MOST_SECONDS = 5.0  # that a call waits for those before it to be stored
+_LIMIT_EVERY = 2.0  # seconds between two looks at everybody's spending
+_MOST_SECONDS = 5.0  # that a call waits for earlier calls to be stored
 
 
 class BudgetReached(AppError):
@@ -41,7 +41,7 @@ class Spent(NamedTuple):
         return Spent(self.usd - other.usd, self.tokens - other.tokens, self.estimated - other.estimated)
 
 
-SPENT = ("cost", "prompt_tokens", "completion_tokens", "estimated_tokens")  # what calls come to, by names of columns
+SPENT = ("cost", "prompt_tokens", "completion_tokens", "estimated_tokens")  # the columns with the cost of calls
 
 
 def spent_on(counts: Mapping[str, Any]) -> Spent:
@@ -117,8 +117,8 @@ class SpendingGate:
         self._limit_reached: str | None = None
         self._limit_due = 0.0
         self._looking = asyncio.Lock()
-        self._own = Spent()  # what this process has spent that is not in `_stored`
-        self._made = self._written = 0  # calls of this process, and those of them that are stored
+        self._own = Spent()  # this process's spending that is not in `_stored`
+        self._made = self._written = 0  # this process's calls, and how many of them are stored
         self._wrote = asyncio.Event()
         self._one_ended = asyncio.Event()
 
@@ -159,7 +159,7 @@ class SpendingGate:
         if self._latest is None or self._budget == JobBudget():
             return
         made = self._made
-        with contextlib.suppress(TimeoutError):  # what goes to another worker meanwhile is never written
+        with contextlib.suppress(TimeoutError):  # calls of a job that another worker takes meanwhile are never written
             async with asyncio.timeout(_MOST_SECONDS):
                 while self._written < made:
                     self._wrote.clear()

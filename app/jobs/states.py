@@ -8,8 +8,8 @@ waiting → running → done
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
 CANCELLING, CANCELLED = "cancelling", "cancelled"
 STATUSES = (WAITING, RUNNING, CANCELLING, CANCELLED, FAILED, DONE)
-OPEN = (WAITING, RUNNING)  # somebody may work at it
-LIVE = (*OPEN, CANCELLING)  # it will change by itself
-INTERRUPTED = "interrupted"  # what a running one is called while nobody is at it and no worker will be called
-REMOVED = "removed"  # what one that is over is called once what it has made was removed
-STOPPED = (FAILED, CANCELLED, INTERRUPTED)  # what can be resumed
+OPEN = (WAITING, RUNNING)  # a worker may work on it
+LIVE = (*OPEN, CANCELLING)  # its status will change on its own
+INTERRUPTED = "interrupted"  # the name of a running job that nobody works on and no worker will be called for
+REMOVED = "removed"  # the name of a finished job once what it made was removed
+STOPPED = (FAILED, CANCELLED, INTERRUPTED)  # jobs that can be resumed

@@ -17,7 +17,7 @@ from app.core.extensions import Model
 from app.core.lists import NOWHERE, ListColumn
 from app.core.validation import is_storable
 
-MODEL, DATASET = "model", "dataset"  # beside the kinds of jobs
+MODEL, DATASET = "model", "dataset"  # tagged besides the kinds of jobs
 MOST_TAGS, LONGEST_TAG, LONGEST_NOTE = 20, 40, 2000
 
 
