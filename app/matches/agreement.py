@@ -18,7 +18,7 @@ from app.models import CodingCode
 
 LINES, MATCHES = "lines", "matches"
 
-Unit = tuple[str, int]  # a match and a line of it, or WHOLE_MATCH
+Unit = tuple[str, int]  # a match, and a line of it or WHOLE_MATCH
 
 
 class Agreement(NamedTuple):
@@ -65,7 +65,7 @@ def alpha_of(ratings: Sequence[Sequence[int]]) -> float | None:
     if len({rating for coder in ratings for rating in coder}) < 2:
         return None
     try:
-        krippendorff = import_module("krippendorff")  # with numpy, which no other page of codings needs
+        krippendorff = import_module("krippendorff")  # it loads numpy, which no other page of codings needs
     except ModuleNotFoundError:
         raise Conflict(
             None,

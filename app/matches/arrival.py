@@ -22,7 +22,7 @@ from app.models import MatchRow
 POSTGRESQL = "postgresql"
 _NEXT = {
     POSTGRESQL: "CAST(CAST(pg_current_xact_id() AS text) AS bigint)",
-    # The time, in microseconds, so that no number comes again when the last matches are deleted.
+    # The time in microseconds, so that no number is reused after the last matches are deleted.
     "sqlite": 'max((SELECT coalesce(max(inserted_in), 0) + 1 FROM "match"),'
     " CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER))",
 }

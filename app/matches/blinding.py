@@ -14,7 +14,7 @@ from app.matches.filter import MatchFilter, conditions
 from app.models import Enrolment, MatchRow, SeatRow, Wave
 from app.registry import PERSON
 
-# Columns by which the list of matches may be sorted that tell who played or how it ended.
+# Sort columns of the match list that reveal who played or how a match ended.
 TELLING = ("players", "state", "scores", "lower_score")
 
 
@@ -39,8 +39,8 @@ def blinded_conditions(choice: MatchFilter, sort: str = "") -> list[ColumnElemen
 def would_reveal(choice: MatchFilter) -> bool:
     """Whether this filter reveals the players or the ending of a match."""
     reveals = choice.player not in (None, PERSON) or choice.reason is not None or choice.arm is not None
-    reveals = reveals or choice.prompt is not None  # a study's condition may be what models are told
-    if choice.player is not None and choice.role is not None:  # which says whose the other role is, too
+    reveals = reveals or choice.prompt is not None  # a study's condition may lie in what models are told
+    if choice.player is not None and choice.role is not None:  # this also reveals who has the other role
         reveals = True
     return reveals or any(is_of_scores(each.name) for each in read_figures(choice.figures or ""))
 
@@ -51,4 +51,4 @@ def _blinded_ids() -> Select[str]:
         .join(Wave, Wave.id == Enrolment.wave_id)
         .where(Wave.frozen_at.is_(None), Wave.rehearsal.is_(False))
     )
-    return select(SeatRow.match_id).where(SeatRow.enrolment_id.in_(unfrozen))  # found by the index of enrolments
+    return select(SeatRow.match_id).where(SeatRow.enrolment_id.in_(unfrozen))  # uses the index of enrolments

@@ -12,8 +12,8 @@ from typing import Any
 from app.core.errors import Invalid, Phrase
 
 TURN, MATCH = "turn", "match"
-IDLE = "idle"  # no clock that anybody sees: how long a match may stay open untouched (OPEN_MATCH_HOURS)
-LATE = timedelta(seconds=1)  # a move that was sent in time may be this long on its way
+IDLE = "idle"  # not a visible clock: how long a match may stay open untouched (OPEN_MATCH_HOURS)
+LATE = timedelta(seconds=1)  # how long after its deadline a move that was sent in time may arrive
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Deadline:
 
     at: datetime
     clock: str  # turn | match
-    seconds: float  # that the clock gave from its beginning
+    seconds: float  # the clock's full time
 
     def passed(self, now: datetime) -> bool:
         """Whether the match is to be ended: slightly later than the deadline shown to people."""

@@ -17,8 +17,8 @@ from app.matches.transcripts import placing
 from app.models import CodedMatch, Coder, Coding, CodingCode, GivenCode, MatchRow, RoundRow, User
 
 MOST_CODES = 8  # each has a key
-MOST_MATCHES = 500  # of a coding
-WHOLE_MATCH = 0  # in place of a line
+MOST_MATCHES = 500  # in a coding
+WHOLE_MATCH = 0  # in place of a line's number
 RANDOM = "random"
 _LONGEST_NAME, _LONGEST_HELP = 40, 300
 _OVER = "over"

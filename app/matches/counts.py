@@ -45,11 +45,11 @@ _KEY = (
     "round_id", "game", "source", "reason", "model_0_id", "model_1_id", "imported_0", "imported_1",
 )  # fmt: skip
 _SUMS = ("matches", "scored", "points_0", "points_1")
-_Key = tuple[Any, ...]  # of the columns in _KEY
-_Sums = tuple[float, ...]  # of those in _SUMS
+_Key = tuple[Any, ...]  # values of the columns in _KEY
+_Sums = tuple[float, ...]  # values of the columns in _SUMS
 _NONE: _Sums = (0, 0, 0, 0)
-_COUNTED_FIELDS = {"game", "player", "source", "reason", "status"}  # of a filter
-_MANY = 40  # rows of a round, or of all matches, more than they need, from which on they are added up
+_COUNTED_FIELDS = {"game", "player", "source", "reason", "status"}  # of MatchFilter
+_MANY = 40  # surplus rows of a round, or of all matches, at which they are merged
 _GROUPS_AT_ONCE = 50
 _DELETED_AT_ONCE = 500
 _TRIES = 5
@@ -99,7 +99,7 @@ def delete_matches(session: Session, match_ids: Sequence[str]) -> None:
 @lru_cache(maxsize=4)
 def _insertion(sign: int, of_rounds: bool) -> Executable:
     chosen = MatchRow.id.in_(bindparam("ids", expanding=True))
-    # A live move waits for it: half of the statement is half of the time that PostgreSQL takes to plan it.
+    # A live move waits for this statement: PostgreSQL plans half of it in half the time.
     rows = _counted(chosen, sign) if of_rounds else _grouped(None, [chosen], sign)
     return insert(_TABLE).from_select([*_KEY, *_SUMS], rows)
 
@@ -152,7 +152,7 @@ def count_over_by(session: Session, name: str, choice: MatchFilter) -> dict[str,
         return {value: number for value, number in rows if value is not None and number}
     seats = MatchCount.model_0_id, MatchCount.imported_0, MatchCount.model_1_id, MatchCount.imported_1
     counted = session.execute(select(*seats, _number()).where(*_conditions(choice)).group_by(*seats)).all()
-    # Read after the seats: on PostgreSQL a model that is added meanwhile would else sit there without a name.
+    # Read after the seats: on PostgreSQL, a model added in between would otherwise have no name.
     names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
     found: dict[str, int] = {}
     for *sat, number in counted:

@@ -22,7 +22,7 @@ from app.players.prompts import asks_for_json
 
 BAD_ATTEMPTS = 5  # the fifth refused attempt of one turn aborts a model's match
 RESIGNED, TIMEOUT, ABANDONED, ABORTED = "resigned", "timeout", "abandoned", "aborted"
-BROKEN_OFF = (RESIGNED, TIMEOUT, ABANDONED, ABORTED)  # the reasons of ends that the game's rules do not know
+BROKEN_OFF = (RESIGNED, TIMEOUT, ABANDONED, ABORTED)  # the reasons of ends outside the game's rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def apply(match: Match, event: LogEvent) -> Match:
         case Resigned() | TimedOut() | Aborted():
             return replace(match, stopped=event, to_move=None)
         case ServerAway():
-            return match  # only clocks know of it, which follow from the times in the log
+            return match  # only clocks use it, and they follow from the times in the log
         case Ended():
             return replace(match, ended=event, to_move=None)
 

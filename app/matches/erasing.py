@@ -19,8 +19,8 @@ from app.matches.events import LogEvent, Violated, from_json, to_json
 from app.matches.text_index import index_again
 from app.models import EventRow, GenerationRow, MatchRow, MatchSource, SeatRow
 
-_ASSISTANT = "assistant"  # the role of what the model itself wrote
-_AT_ONCE = 500  # events or calls in memory
+_ASSISTANT = "assistant"  # the role of the model's own texts
+_AT_ONCE = 500  # events or calls in memory at once
 
 
 class ErasedTexts(NamedTuple):

@@ -103,7 +103,7 @@ _KINDS: dict[str, type[Any]] = {
     "ended": Ended,
 }
 _NAMES = {cls: name for name, cls in _KINDS.items()}
-RESERVED = frozenset(_KINDS)  # no game may name a move so
+RESERVED = frozenset(_KINDS)  # no game may use these names for moves
 
 
 def kind_of(event: LogEvent) -> str:
@@ -120,9 +120,9 @@ def to_json(event: LogEvent) -> JSON:
     else:
         raw = {"v": VERSION, "kind": _NAMES[type(event)], **asdict(event)}
     if isinstance(event, Started) and event.clocks is None:
-        del raw["clocks"]  # as in the logs of matches from before there were clocks
+        del raw["clocks"]  # as in logs from before clocks existed
     if isinstance(event, Event | Violated) and (hidden := invisible(event.text)):
-        raw["invisible"] = hidden  # said for who reads the log: it follows from the text
+        raw["invisible"] = hidden  # for readers of the log: it follows from the text
     return raw
 
 

@@ -175,7 +175,7 @@ _WHOLE_GENERATIONS = ExportTable(
     _generations(),
 )  # fmt: skip
 
-# What is empty of blinded matches: who played them, and what tells that or how they ended.
+# Columns that are empty for blinded matches: who played, and whatever reveals that or how the match ended.
 _HIDDEN = {
     "matches": (
         "reason", "winner", "player_0", "player_1", "utility_0", "utility_1", "agreed", "pareto_optimal", "tokens",

@@ -30,19 +30,19 @@ _MATCH_FIELDS = (
     "violations", "agreed", "pareto_optimal", "started_at", "ended_at", "words", "tokens", "first_proposal",
     "unspoken", "lenient_moves",
 )  # fmt: skip
-# Matches outside rounds first, as they began; then each round in the order of its indices.
+# Matches outside rounds first, by their start; then the matches of each round by index.
 IN_ORDER = (
     func.coalesce(MatchRow.round_id, 0), func.coalesce(MatchRow.index, 0), MatchRow.started_at, MatchRow.id,
 )  # fmt: skip
 _seats = aliased(SeatRow), aliased(SeatRow)
 _models = aliased(LanguageModel), aliased(LanguageModel)
 _started, _ended = aliased(EventRow), aliased(EventRow)
-_person, _study = aliased(Participant), aliased(Study)  # two people of a match are of one study
+_person, _study = aliased(Participant), aliased(Study)  # two people in one match belong to the same study
 
 
 def _select_matches() -> Select[Any]:
     own = (getattr(MatchRow, field) for field in _MATCH_FIELDS)
-    place = MatchRow.index.label("place")  # a row has a method called index
+    place = MatchRow.index.label("place")  # rows have a method called index
     statement = (
         select(
             *own,

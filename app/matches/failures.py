@@ -14,9 +14,9 @@ from app.matches.events import Aborted, from_json
 from app.matches.filter import PEOPLES
 from app.models import EventRow, GenerationRow, LanguageModel, MatchRow, ModelRequest, SeatRow
 
-LATELY = timedelta(days=7)  # by when a match began or a test call was made
-CALLS = 2000  # so many of the latest calls are looked through, whenever they were
-MOST = 100  # failures of each kind that are looked at
+LATELY = timedelta(days=7)  # how long ago a match or a test call may have begun
+CALLS = 2000  # the number of latest calls that are searched, however old they are
+MOST = 100  # failures read of each kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _unanswered(session: Session) -> list[ModelFailure]:
         .outerjoin(LanguageModel, LanguageModel.id == GenerationRow.language_model_id)
         .where(GenerationRow.id > latest, GenerationRow.error.is_not(None))
         .where(or_(MatchRow.reason.is_(None), MatchRow.reason != "aborted"))
-        .where(func.coalesce(MatchRow.source, "").in_(PEOPLES))  # of the latest calls, not by the index of sources
+        .where(func.coalesce(MatchRow.source, "").in_(PEOPLES))  # searches the latest calls, not the index of sources
         .order_by(GenerationRow.id.desc())
         .limit(MOST)
     )  # fmt: skip

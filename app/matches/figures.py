@@ -11,7 +11,7 @@ from app.core.errors import Invalid, Phrase
 from app.models import MatchRow
 
 _FIRST, _SECOND = MatchRow.utility_0, MatchRow.utility_1
-# By name: what the database computes of a match; NULL until it is over.
+# Figures that the database computes of a match, by name; NULL until it is over.
 FIGURES: Mapping[str, Any] = {
     "lower_score": case((_FIRST < _SECOND, _FIRST), else_=_SECOND),
     "higher_score": case((_FIRST > _SECOND, _FIRST), else_=_SECOND),

@@ -32,16 +32,16 @@ from app.models import (
 from app.registry import PERSON
 from app.registry.prompts import find_prompt
 
-_ROUND = "round"  # the kind of the steps that are rounds
+_ROUND = "round"  # the kind of recipe steps that are rounds
 
 STATUSES = ("waiting", "playing", "over")
-REHEARSAL = "rehearsal"  # bots and previews of studies; what nobody asked for by its name is without them
+REHEARSAL = "rehearsal"  # bots and previews of studies, left out unless a filter asks for them
 SOURCES = ("live", "terminal", "selfplay", "import", REHEARSAL)
-GIVEN, MISSING = "given", "missing"  # the agreement of all people in it that models learn from it
+GIVEN, MISSING = "given", "missing"  # whether all people in it agreed that models learn from it
 CONSENTS = (GIVEN, MISSING)
-REHEARSAL_SUFFIX = f"-{REHEARSAL}"  # of the name of a study's copy that bots go through
+REHEARSAL_SUFFIX = f"-{REHEARSAL}"  # ends the name of a study's copy for bots
 PEOPLES = ("live", "terminal")  # the sources in which people play
-_LONGEST = 100  # characters of a value
+_LONGEST = 100  # characters in a value
 _TEXT = "text"
 
 
@@ -164,7 +164,7 @@ def conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
     for name, column in columns.items():
         if (wanted := getattr(choice, name)) is not None:
             found.append(column == wanted)
-    if choice.role is not None and choice.game is None:  # says nothing new, but is found by an index
+    if choice.role is not None and choice.game is None:  # implied by the role, but served by an index
         found.append(MatchRow.game.in_([name for name, game in GAMES.items() if choice.role in game.roles]))
     if choice.player is not None or choice.role is not None:
         found.append(_played_by(choice.player, choice.role))
@@ -237,7 +237,7 @@ def _played_by(player: str | None, role: str | None, *, consented: bool = True) 
     """Whether the player had a seat in the match, in that role; with `consented` false, a seat without consent to
     training.
     """
-    # Under a name of its own, because the statement around may join the same table.
+    # Aliased, because the enclosing statement may join the same table.
     seat = aliased(SeatRow)
     seats = select(seat.seat).where(seat.match_id == MatchRow.id).correlate(MatchRow)
     if role is not None:
@@ -248,7 +248,7 @@ def _played_by(player: str | None, role: str | None, *, consented: bool = True) 
         seats = seats.where(seat.kind == PERSON)
     elif player is not None:
         named = select(LanguageModel.id).where(LanguageModel.name == player).scalar_subquery()
-        # A match has two seats; by the index of models SQLite would go through all of a model for each match.
+        # A match has two seats; by the index of models, SQLite would read all of a model's seats for each match.
         seats = seats.where(_Unsearched(seat.language_model_id) == named)
     return exists(seats)
 

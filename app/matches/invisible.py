@@ -17,8 +17,8 @@ _OTHERS = (
     "\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _SUSPECT = re.compile(f"[{_JOINERS}{_SELECTORS}{_OTHERS}]")
-_FIRST_JOINED = "\u0600"  # Arabic and what comes behind it: scripts that need joiners, and emoji
-_FIRST_VARIED = "\u2000"  # symbols
+_FIRST_JOINED = "\u0600"  # Arabic and above: scripts that need joiners, and emoji
+_FIRST_VARIED = "\u2000"  # symbols and above
 _KEYCAP = "\u20e3"
 
 

@@ -27,9 +27,9 @@ _OUTER = frozenset(mark for pair in _PAIRS for mark in (pair[0][0], pair[1][-1])
 _EMPHASIS = "*_"
 _NO_WORDS = re.compile(r"[\W_]+")
 _APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
-_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*+(?P<language>[\w+#.-]*)[ \t]*\n")  # the line with which one begins
+_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*+(?P<language>[\w+#.-]*)[ \t]*\n")  # the line that opens a fence
 _FENCED_LINE = re.compile(r"(`{3,})(?P<inside>[^`\n]+)\1")
-_PROSE = frozenset(("", "text", "txt", "plain", "plaintext", "markdown", "md"))  # after the fence of a text
+_PROSE = frozenset(("", "text", "txt", "plain", "plaintext", "markdown", "md"))  # languages of fences around plain text
 _LOOKS_LIKE_CODE = re.compile(r"[{}\[\];=<>\\|]|\w\(|^\s*(?:#|//|\$ )", re.MULTILINE)
 _TAG = re.compile(r"(?P<before>(?:[^\w\s\[]|_){1,3})(?P<tag>\[[^\W_][\w -]*\])(?P<after>(?:[^\w\s\]\[(]|_){1,3})")
 _ANYBODY = ("assistant", "user", "human", "system", "partner", "opponent", "you", "me", "ai", "bot")

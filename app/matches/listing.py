@@ -14,7 +14,7 @@ from app.registry.listing import game_cell
 
 OVER = "over"
 HIDDEN = Phrase("hidden until its wave is frozen")
-_MARKS = {"aborted": "bad", "resigned": "warn", "timeout": "warn", "abandoned": "warn"}  # of outcomes
+_MARKS = {"aborted": "bad", "resigned": "warn", "timeout": "warn", "abandoned": "warn"}  # by outcome
 
 
 def player_cell(player: ListedPlayer) -> Phrase | Verbatim:

@@ -36,7 +36,7 @@ class MoveSubmission:
 
     match_id: str
     seat: int
-    text: str | None  # None: resigns
+    text: str | None  # None: a resignation
     move_id: str | None = None
     ply: int | None = None
     timing: Mapping[str, Any] | None = None  # how long it took; kept in matches of studies
@@ -126,7 +126,7 @@ def decide(
         after = record.extended(engine.time_out(record.match, deadline.clock), now)
         return Receipt(_TOO_LATE, (after,), after.log[known:])
     own = record.moved(submission.seat, submission.text, now, submission.move_id, submission.timing)
-    # In a study all partners take their time, scripted ones too.
+    # In a study, all partners take their time to reply, scripted ones too.
     steps = (own, *_scripted_moves(own, now)) if instant and record.options is None else (own,)
     return Receipt(_reply_of(own.log[known]), steps, steps[-1].log[known:])
 

@@ -40,7 +40,7 @@ class GuestMatchRequest:
     opponent: str | None = None
     role: str | None = None
     start_key: str | None = None
-    held: Collection[str] = ()  # matches in which this person has a seat already
+    held: Collection[str] = ()  # matches in which this person already has a seat
     participant_id: int | None = None
     training_consent: bool | None = None
 
@@ -80,7 +80,7 @@ def _held_partner(session: Session, game: str, label: str | None) -> LanguageMod
     partner = find_partner(session, game, label)
     try:
         hold(session, [partner])
-    except Conflict:  # which names the model; it was removed at this moment, and before that no longer offered
+    except Conflict:  # it names the model, which was just removed, and before that was no longer offered
         session.expire(partner)
         partner = find_partner(session, game, label)
         hold(session, [partner])

@@ -11,7 +11,7 @@ from app.games.base import Event
 from app.matches.events import from_json
 from app.models import EventRow, MatchRow
 
-_AT_ONCE = 200  # matches of a transaction
+_AT_ONCE = 200  # matches per transaction
 
 
 def measure_again(transact: Transact, round_id: int | None = None) -> int:

@@ -29,7 +29,7 @@ def matches_of(model_id: Any) -> Any:
     """The number of a model's matches as an SQL expression, without those of bots and previews, as in the list of
     matches that a page links to.
     """
-    # Those that are not over are found by their status, as few are, and not by the model.
+    # Unfinished matches are found by their status, as they are few, and not by the model.
     under_way = (
         select(func.count(SeatRow.match_id.distinct()))
         .join(MatchRow, MatchRow.id == SeatRow.match_id)

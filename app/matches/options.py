@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-OWN_POINTS, BOTH, NOTHING = "own points", "both", "none"  # what people see of the points once a match is over
-COMPUTER = "computer"  # what people are told of their partner, where it is not left out
+OWN_POINTS, BOTH, NOTHING = "own points", "both", "none"  # which points people see once a match is over
+COMPUTER = "computer"  # what people are told about their partner, unless it is left out
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ from app.matches.store import append
 from app.matches.stored import load
 from app.models import Lease, MatchRow, Outage
 
-WEB = "web "  # what names of the leases begin with; behind it is the process
-EVERY = 1.0  # seconds between two signs
-GONE = timedelta(minutes=5)  # after which a process that is silent beside others is not waited for
-RESTART = timedelta(seconds=2)  # without a sign, after which the first of a process started again ends an outage
-SILENCE = timedelta(seconds=5)  # after which one that ran on has been: a busy moment is no outage
+WEB = "web "  # what the names of leases begin with, followed by the process
+EVERY = 1.0  # seconds between two signs of life
+GONE = timedelta(minutes=5)  # a process silent for so long while others are not is no longer waited for
+RESTART = timedelta(seconds=2)  # after this silence, a restarted process's first sign ends an outage
+SILENCE = timedelta(seconds=5)  # likewise for a process that kept running: a busy moment is no outage
 
 
 def give_sign_of_life(session: Session, process: str, owner: str, now: datetime | None = None) -> Sequence[str]:
@@ -58,7 +58,7 @@ def time_away(session: Session, since: datetime, now: datetime) -> timedelta:
     past = select(Outage.began, Outage.ended).where(Outage.ended > since, Outage.began < now).order_by(Outage.began)
     outages = [(row.began, row.ended) for row in session.execute(past)]
     signs = _last_signs(session)
-    if signs and max(signs) + SILENCE < now:  # none of them does now
+    if signs and max(signs) + SILENCE < now:  # none of them serves people now
         outages.append((max(signs), now))
     total, counted = timedelta(), since  # outages of several processes may overlap
     for began, ended in outages:

@@ -62,7 +62,7 @@ class Overview:
 def overview(session: Session, now: datetime, midnight: datetime) -> Overview:
     """The figures at this moment, and of the day that began at that midnight."""
     open_matches = select(func.count()).select_from(MatchRow).where(*_open_of_people())
-    # From the index alone, as the charts and the people of the day are: no row is read of a day with many matches.
+    # Read from the index alone, like the charts and the people of the day: no row of a day with many matches is read.
     aborted = func.count(case((MatchRow.reason == "aborted", 1)))
     began_today = MatchRow.source.in_(PEOPLES), MatchRow.started_at >= midnight
     today, broken_off = session.execute(select(func.count(), aborted).where(*began_today)).one()
@@ -100,7 +100,7 @@ def leaves_out_rehearsals(session: Session, choice: MatchFilter) -> bool:
 
 def reasons(session: Session) -> list[str]:
     """How matches have ended so far, in the games' words."""
-    # From one to the next by the index, so that a million matches take no longer than one of each.
+    # Steps from one reason to the next by the index, so that a million matches take no longer than one of each reason.
     found = select(func.min(MatchRow.reason).label("reason")).cte("found", recursive=True)
     following = select(func.min(MatchRow.reason)).where(MatchRow.reason > found.c.reason).scalar_subquery()
     found = found.union_all(select(following).where(found.c.reason.is_not(None)))

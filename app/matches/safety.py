@@ -13,7 +13,7 @@ from app.core.config import ROOT
 WORDS: Final = ROOT / "data" / "safety" / "words.txt"
 CONTACT, LINK, OFFENSIVE = "contact data", "a link", "offensive words"
 
-# Each looks for the least that gives something away, so that no text is looked through twice.
+# Each pattern matches the least text that gives something away, so that no text is searched twice.
 _MAIL = re.compile(r"[\w.+-]\s?(?:@|\(at\)|\[at\])\s?[\w-]+\.[\w-]", re.IGNORECASE)
 _HANDLE = re.compile(r"(?<!\w)@\w{3,}")
 _YEARS = r"\d{4}\s?-\s?\d{4}\b"

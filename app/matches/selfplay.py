@@ -46,11 +46,11 @@ class OutageTimer:
         self._seconds = seconds
         self._rng = rng
         self._since = None if away is None else time.monotonic() - away
-        self.waits_for: str | None = None  # what the model answered last, while it gives no answer
-        self.stuck: set[MatchRunner] = set()  # the matches that got no answer and have not been given one since
-        self._was_coming = False  # the training part, at the last wait
+        self.waits_for: str | None = None  # the message of the model's last failure, until it answers again
+        self.stuck: set[MatchRunner] = set()  # the matches that are still without an answer
+        self._was_coming = False  # whether the training part was coming at the last wait
         self._answers = self._unsuited = 0
-        self._blocked_by: str | None = None  # the answer after which no further call is worth making
+        self._blocked_by: str | None = None  # the failure after which no further call is worth making
 
     def answered(self) -> None:
         """Record that the model answered one of the matches."""
@@ -88,8 +88,8 @@ class OutageTimer:
 
     async def wait(self, failure: PlayerFailed, tries: int) -> None:
         """Wait before another try. Raises RoundBlocked when the model has been away for too long."""
-        now, is_coming = time.monotonic(), training_part.is_coming()  # which may take long, and then comes by itself
-        if self._since is None or is_coming or self._was_coming:  # a call may have begun while it was still to come
+        now, is_coming = time.monotonic(), training_part.is_coming()  # installing it may take long, but needs no help
+        if self._since is None or is_coming or self._was_coming:  # a call may have begun before it was there
             self._since = now
         self._was_coming = is_coming
         self.waits_for = failure.message
@@ -110,9 +110,9 @@ class SeatRunner:
     player: InstantPlayer | ModelPlayer
     patience: OutageTimer
     scripted: bool
-    slots: asyncio.Semaphore  # as many as calls of the model may be in flight
-    gate: SpendingGate = field(default_factory=lambda: SpendingGate(JobBudget(), Spent()))  # that its calls pass
-    prices: Prices | None = None  # of the model; None: unknown
+    slots: asyncio.Semaphore  # one for each call of the model that may be in flight
+    gate: SpendingGate = field(default_factory=lambda: SpendingGate(JobBudget(), Spent()))  # which its calls pass
+    prices: Prices | None = None  # the model's prices; None: unknown
 
     @classmethod
     def of(cls, seat: StoredSeat, patience: OutageTimer, home: Path, **further: Any) -> "SeatRunner":
@@ -122,7 +122,7 @@ class SeatRunner:
         """
         if seat.spec is None:
             raise ValueError("expected a model, got a person")
-        player = cast(InstantPlayer | ModelPlayer, make_player(seat.spec, home))  # whoever only chats has no seat
+        player = cast(InstantPlayer | ModelPlayer, make_player(seat.spec, home))  # a model that only chats has no seat
         scripted = seat.spec.kind == "scripted"
         slots = asyncio.Semaphore(1 if scripted else cast(ModelPlayer, player).at_once)
         return cls(seat, player, patience, scripted, slots, **further)
@@ -145,10 +145,10 @@ class MatchRunner:
     record: StoredMatch
     seat_runners: tuple[SeatRunner, SeatRunner]  # by seat
     stored: int = 0
-    tokens: int | None = None  # of the accepted moves so far, where the models' servers count them
-    calls: list[dict[str, Any]] = field(default_factory=list)  # rows of generations
-    closed: bool = False  # somebody else plays it now
-    seen: Callable[[View, int], View] | None = None  # what models see of a view in the match of that index, if not it
+    tokens: int | None = None  # in the accepted moves so far, if the models' servers count them
+    calls: list[dict[str, Any]] = field(default_factory=list)  # rows of the generation table
+    closed: bool = False  # another process plays it now
+    seen: Callable[[View, int], View] | None = None  # changes views for the match of that index before models see them
 
 
 def begin(

@@ -33,7 +33,7 @@ _AT_THE_END = (
     "status", "reason", "winner", "utility_0", "utility_1", "agreed", "pareto_optimal", "words",
     "moves", "refused", "first_proposal", "unspoken", "measures", "ended_at",
 )  # fmt: skip
-# Whoever held the lease of a turn has done what it was for, once there is a move.
+# A move completes the turn, so its lease is freed.
 _FREED = {"lease_owner": "NULL", "lease_until": "NULL", "lease_count": "0", "enqueued_at": "NULL"}
 
 
@@ -142,8 +142,8 @@ def append(session: Session, records: Sequence[tuple[StoredMatch, int]], *, of_r
         else:
             refused.append({"id": record.id, "violations": record.match.violations})
     connection = session.connection()
-    # The match's row first, which others lock before they append: two that hold one lock each and wait for the other's
-    # would be a deadlock.
+    # The match's row first, as others lock it before they append: two transactions that hold one lock each and wait for
+    # the other's would deadlock.
     _update_matches(connection, _WHILE_PLAYED, _FREED, played)
     _update_matches(connection, _WHILE_PLAYED + _AT_THE_END, _FREED, ended)
     _update_matches(connection, ("violations",), {}, refused)
@@ -255,9 +255,9 @@ def _row_at_the_end(record: StoredMatch, ended: Ended) -> dict[str, Any]:
 
 
 # ---- Many rows in one statement ------------------------------------------------
-# This is the path of every move. Rows travel as one JSON text that the database takes apart: a driver that is given
-# them one by one lets go of the interpreter's lock for each, and has to wait for it again. The statements are made of
-# the names of columns alone.
+# Every move takes this path. Rows travel as one JSON text that the database takes apart: a driver that gets them one by
+# one releases the interpreter's lock for each, and has to wait for it again. The statements are built from column names
+# alone.
 
 
 def _insert(
@@ -317,7 +317,7 @@ def _hexadecimal(value: bytes) -> str:
 
 
 def _quoted(name: str) -> str:
-    return f'"{name}"'  # one of them is called index
+    return f'"{name}"'  # one column is called index
 
 
 def moment(at: datetime) -> str:

@@ -81,7 +81,7 @@ class StoredMatch:
     seats: tuple[StoredSeat, StoredSeat]
     log: tuple[LoggedEvent, ...]
     match: engine.Match
-    options: MatchOptions | None = None  # of a match of a study
+    options: MatchOptions | None = None  # only in a match of a study
 
     @property
     def most_attempts(self) -> int:
@@ -247,7 +247,7 @@ def load_log(session: Session, match_id: str, after: int = -1) -> tuple[LoggedEv
     return tuple(LoggedEvent(row.seq, row.ply, from_json(row.body), row.at, row.move_id) for row in rows)
 
 
-# Made once: a match is read when a page opens it, and putting a statement together takes as long as running it.
+# Built once: a match is read when a page opens it, and building a statement takes as long as running it.
 _SEATS = (
     select(MatchRow.seed, MatchRow.options, SeatRow.player, LanguageModel)
     .join(SeatRow, SeatRow.match_id == MatchRow.id)

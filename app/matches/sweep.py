@@ -10,13 +10,13 @@ from app.jobs import leases
 from app.matches.clocks import LATE
 from app.models import Lease, MatchRow
 
-UPKEEP = "upkeep"  # the name of that loop's lease
+UPKEEP = "upkeep"  # the name of the upkeep loop's lease
 PATIENCE = timedelta(seconds=3)  # how long a message to a worker may take before it counts as lost
 
 
 def turn_is_free(now: datetime) -> ColumnElement[bool]:
     """Whether a model is to move in a live match and no worker is playing its turn, for a WHERE over MatchRow."""
-    live = MatchRow.round_id.is_(None)  # whoever plays a round holds a lease of its own
+    live = MatchRow.round_id.is_(None)  # rounds have leases of their own
     return and_(MatchRow.status == "playing", MatchRow.model_to_move, live, leases.free(MatchRow, now))
 
 
@@ -25,7 +25,7 @@ def take_forgotten_turns(session: Session, most: int = 500) -> Sequence[str]:
     now = datetime.now(UTC)
     heard_of = func.coalesce(MatchRow.enqueued_at, MatchRow.moved_at)
     forgotten = select(MatchRow.id).where(turn_is_free(now), heard_of < now - PATIENCE)
-    # A match that somebody writes to just now is not forgotten. And whoever never waits is part of no deadlock.
+    # A match that is being written to is not forgotten, and a transaction that never waits is part of no deadlock.
     unlocked = forgotten.order_by(MatchRow.moved_at).limit(most).with_for_update(skip_locked=True, key_share=True)
     ids = session.scalars(unlocked).all()
     if ids:

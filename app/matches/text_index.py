@@ -23,7 +23,7 @@ from app.matches.events import RESERVED, LogEvent, Violated, from_json
 from app.matches.words import Term, TextQuery, indexed
 from app.models import EventRow, MatchRow, MatchText
 
-_AT_ONCE = 200  # matches of a transaction
+_AT_ONCE = 200  # matches per transaction
 _OVER = "over"
 
 
@@ -46,7 +46,7 @@ def _says_on_sqlite(element: Any, compiler: Any, **more: Any) -> str:
 @compiles(_Says, "postgresql")
 def _says_on_postgresql(element: Any, compiler: Any, **more: Any) -> str:
     _, words, _, term, pattern = (compiler.process(each, **more) for each in element.clauses)
-    # The index knows which words a match has, and the pattern in which order.
+    # The index knows which words a match has, and the pattern their order.
     has_words = f"array_to_tsvector(string_to_array({words}, ' ')) @@ CAST({term} AS tsquery)"
     return f"({has_words} AND ' ' || {words} || ' ' LIKE {pattern})"
 

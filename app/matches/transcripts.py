@@ -31,14 +31,14 @@ from app.registry import PERSON
 
 PAGE = 20  # matches
 MOST_PAGES = 250
-MOST_COUNTED = 5_000  # matches, of those that have to be counted for a page
+MOST_COUNTED = 5_000  # matches counted for a page, if they have to be counted
 _OVER = "over"
 _SELFPLAY = "selfplay"  # the source of rounds that are played here
-_PERSONS = 0  # in the place of a model's number
+_PERSONS = 0  # stands for a person in place of a model's number
 FACETS = ("game", "player", "source", "reason")
 NEWEST = "-began"
-_SHOWN_LINES = 2  # of a match in the list
-_SHOWN_CHARACTERS = 240  # of such a line
+_SHOWN_LINES = 2  # lines of a match in the list
+_SHOWN_CHARACTERS = 240  # characters of such a line
 _KEYS: Mapping[str, Any] = {**FIGURES, "began": MatchRow.started_at}
 ORDERS = (NEWEST, "lower_score", "-lower_score", "joint_score", "-joint_score", "-refused", "-moves", "-words", "began")
 
@@ -107,7 +107,7 @@ def search(session: Session, choice: MatchFilter, order: str = NEWEST, page: int
     rows = _ordered(session, [*where, ~blinded], order, first) if first < shown else []
     told = len(rows)
     if told < PAGE and hidden:
-        # The order among blinded matches is that of their beginnings: a score would tell on them.
+        # Blinded matches are ordered by their start, as an order by scores would reveal these.
         last = select(MatchRow).where(*where, blinded).order_by(MatchRow.started_at.desc(), MatchRow.id)
         rows += session.scalars(last.limit(PAGE - told).offset(max(0, first - shown)))
     items = match_items(session, rows)
@@ -125,7 +125,7 @@ def placing(order: str) -> Sequence[Any]:
     blinded = is_blinded()
     told = case((blinded, None), else_=_KEYS[order.removeprefix(DESCENDING)])
     placed, tie = _directed(order, told)
-    # The order among blinded matches is that of their beginnings: a score would tell on them.
+    # Blinded matches are ordered by their start, as an order by scores would reveal these.
     return blinded, told.is_(None), placed, case((blinded, MatchRow.started_at)).desc(), tie
 
 
@@ -163,7 +163,7 @@ def facets(session: Session, choice: MatchFilter) -> Mapping[str, Mapping[str, i
     """
     found: dict[str, dict[str, int]] = {}
     columns = [name for name in FACETS if name != "player" and getattr(choice, name) is None]
-    if not counts.covers(choice):  # then these are facets of the same matches
+    if not counts.covers(choice):  # then all facets count the same matches
         found = _among_latest(session, choice, columns)
     found |= {name: _facet(session, name, replace(choice, **{name: None})) for name in FACETS if name not in found}
     return {name: _numerous(found[name]) for name in FACETS}
@@ -240,22 +240,22 @@ def _players_of(session: Session, some: Subquery) -> dict[str, int]:
     """The number of matches by player, among `some` with `id`, `source` and `round_id`; imported players, who are in no
     registry, are left out.
     """
-    # A round says who plays its matches. Their seats are not read: those of the latest matches of a million lie far
-    # apart, as they are found by ids, which are random.
+    # The round names the players of its matches. Their seats are not read: those of the latest matches among a million
+    # lie far apart, as they are found by random ids.
     round_id = case((some.c.source == _SELFPLAY, some.c.round_id))
 
     def sat(seat: int) -> Any:
-        # Looked for by each match: joined with some thousands, PostgreSQL would read the seats of all matches.
+        # A subquery for each match: for a join with some thousands, PostgreSQL would read the seats of all matches.
         model = case((SeatRow.player.is_(None), func.coalesce(SeatRow.language_model_id, _PERSONS)))
         found = select(model).where(SeatRow.match_id == some.c.id, SeatRow.seat == seat).scalar_subquery()
         return case((round_id.is_(None), found))
 
-    # Grouped here, as SQLite would look for each seat twice to group by it.
+    # Grouped here, as SQLite would look up each seat twice to group by it.
     pairs = Counter(map(tuple, session.execute(select(round_id, sat(0), sat(1)).select_from(some))))
     of = RoundRow.id, RoundRow.model_0_id, RoundRow.model_1_id
     rounds = session.execute(select(*of).where(RoundRow.id.in_({number for number, *_ in pairs} - {None})))
     models_of = {number: models for number, *models in rounds}
-    # Read after the seats: on PostgreSQL a model that is added meanwhile would else sit there without a name.
+    # Read after the seats: on PostgreSQL, a model added in between would otherwise have no name.
     names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
     names[_PERSONS] = PERSON
     found = Counter[str]()
@@ -275,7 +275,7 @@ def _count(session: Session, choice: MatchFilter, hidden: int) -> int:
         return session.scalar(select(func.count()).select_from(some)) or 0
     is_open = select(func.count()).select_from(MatchRow).where(*unindexed(where), _is_open())
     found = counts.count_over(session, choice) + (session.scalar(is_open) or 0) - hidden
-    if would_reveal(choice):  # then it finds no blinded ones, but they are counted as all others are
+    if would_reveal(choice):  # the filter then finds no blinded ones, but they are counted like all others
         secret = select(func.count()).select_from(MatchRow).where(is_blinded())
         over = unindexed([*conditions(choice), MatchRow.status == _OVER])
         found -= session.scalar(secret.where(*over)) or 0

@@ -31,7 +31,7 @@ class Taken(Enum):
     """The result of asking for a turn."""
 
     OURS = auto()
-    NOT_FREE = auto()  # somebody else plays it, or there is none
+    NOT_FREE = auto()  # another worker has it, or there is no turn
     GIVEN_UP = auto()  # too many workers have died at it; the match has ended
 
 

@@ -41,11 +41,11 @@ from app.players.local.player import LocalPlayer
 from app.registry.learnt import write_learnt
 
 LONGEST_PAUSE = 8.0  # seconds between two calls of a model that is away
-REST = 5.0  # seconds until a turn that waits for the training part is looked at again
-REDRAWS = 2  # of a text that the people of a study should not read
+REST = 5.0  # seconds until a turn that waits for the training part is checked again
+REDRAWS = 2  # of a text that people in a study should not read
 
 _SLICE = 1.0  # seconds; how much of a pause of the whole process counts as waiting
-_preparing = threading.Lock()  # with many turns waiting, each thread would load the libraries for itself
+_preparing = threading.Lock()  # otherwise each of many waiting threads would load the libraries
 
 log = structlog.get_logger()
 
@@ -73,7 +73,7 @@ async def answer_within(seconds: float, ask: Callable[[], Coroutine[Any, Any, Ge
     A process that was paused for a while, as on a machine that slept, finds the answer when it resumes.
     """
     URGENT.set(True)  # for this task and the one that asks
-    # Asked for in here, so that nothing was asked for in vain where the loop ends before this begins.
+    # Created in here, so that no request is made in vain if the loop ends before this begins.
     answer = asyncio.ensure_future(ask())
     try:
         clock, left = asyncio.get_running_loop().time, seconds
@@ -138,7 +138,7 @@ def _is_to_be_loaded(context: WorkerContext, record: StoredMatch) -> bool:
         return False
     try:
         player = cast(LocalPlayer, make_player(spec, context.settings.home))
-    except AppError:  # the turn itself says why
+    except AppError:  # the turn itself reports the error
         return False
     return not asyncio.run_coroutine_threadsafe(player.is_loaded(), context.loop).result()
 
@@ -303,7 +303,7 @@ def _submit(
         return receipt
 
     write_learnt(context.database)
-    # The answer has cost time and money: it waits for a database that is away or has no room.
+    # The answer has cost time and money, so it waits for a database that is away or full.
     receipt = insist(context.database, store, context.settings.TURN_SECONDS)
     if not receipt.answer.ok:
         refused = [logged.event for logged in receipt.new if isinstance(logged.event, Violated)]

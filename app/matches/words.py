@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from app.core.errors import Invalid, Phrase
 
-MOST_CHARACTERS = 200  # of a search
-BETWEEN_LINES = "¶"  # in place of a word, so that no phrase goes from one line into the next
-_MOST_BYTES = 400_000  # of the words of one match: PostgreSQL keeps less than a megabyte of them
+MOST_CHARACTERS = 200  # in a search
+BETWEEN_LINES = "¶"  # stands in place of a word, so that no phrase spans two lines
+_MOST_BYTES = 400_000  # bytes of one match's words: PostgreSQL stores less than a megabyte of them
 # Han, Hiragana and Katakana, Thai, Lao, Myanmar and Khmer.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")

@@ -56,7 +56,7 @@ def entry_line(view: View, entry: TranscriptEntry) -> str:
     """One entry of the conversation; further lines of a text are indented below its first."""
     who = "     you" if entry.by == "you" else " partner"
     said = "made an offer; you will see it when yours is made" if entry.text is None else _phrases_of(view).said(entry)
-    # A carriage return would let one text write over another.
+    # A carriage return would let one text overwrite another.
     return f"{who}: " + "\n          ".join(said.replace("\r", "\n").splitlines())
 
 
