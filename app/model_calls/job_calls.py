@@ -26,8 +26,8 @@ from app.registry.prices import prices_of_model
 
 log = structlog.get_logger()
 
-SCRIPTED_AT_ONCE = 64  # calls of a model that answers at once
-MOST_EMPTY = 3  # empty answers to a call, after which it has failed
+SCRIPTED_AT_ONCE = 64  # simultaneous calls of a model that answers at once
+MOST_EMPTY = 3  # empty answers after which a call has failed
 EMPTY = "expected an answer, got an empty one"
 
 Chat = list[dict[str, str]]
@@ -48,11 +48,11 @@ class ChatModel:
     id: int
     name: str
     player: ModelPlayer
-    slots: asyncio.Semaphore  # as many as calls may be in flight
+    slots: asyncio.Semaphore  # one for each call that may be in flight
     patience: OutageTimer
     prices: Prices | None
-    structured: bool = False  # whether its answers are held to a schema where a call has one
-    unread: int = 0  # of its ratings as an observer, since the last that could be read
+    structured: bool = False  # whether its answers must follow a schema if a call has one
+    unread: int = 0  # its ratings as an observer since the last readable one
 
     @classmethod
     def of(cls, row: LanguageModel, patience: float, home: Path) -> "ChatModel":
@@ -68,11 +68,11 @@ class ChatModel:
 class ChatCalls:
     """Makes calls that belong together, each once: a call that was answered before is not made again."""
 
-    belong_to: Mapping[str, int]  # the column of their rows that says to what, with its number
-    seed: str  # of all; each call has its own
+    belong_to: Mapping[str, int]  # the column and number of what their rows belong to
+    seed: str  # each call derives its own seed from it
     sampling: ChatSampling
     writer: CallWriter
-    answers: Mapping[str, str] = field(default_factory=dict)  # given before, by the call
+    answers: Mapping[str, str] = field(default_factory=dict)  # earlier answers, by call
 
     async def ask(self, call: str, model: ChatModel, chat: Chat, schema: str | None = None) -> str:
         """The answer to a chat, without blanks around it; for a `structured` model it has to follow a JSON Schema.
@@ -110,7 +110,7 @@ class ChatCalls:
             except (BudgetReached, RoundBlocked):
                 raise
             except PlayerFailed as failure:
-                blocks = model.patience.blocks(failure)  # before calls that wait for a slot get it
+                blocks = model.patience.blocks(failure)  # before waiting calls get the slot
                 await self._keep(call, model, failure.generation)
                 if blocks:
                     raise RoundBlocked(failure.message) from None
@@ -140,7 +140,7 @@ class ChatCalls:
             cost=generation.cost or 0.0,
             unpriced_calls=int(is_unpriced(generation.cost, generation.error, model.prices)),
         )
-        await asyncio.sleep(0)  # a model that answers at once must not keep others from the loop
+        await asyncio.sleep(0)  # a model that answers at once must not block the loop
 
 
 async def together(*work: Coroutine[Any, Any, Any]) -> Any:

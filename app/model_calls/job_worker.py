@@ -26,7 +26,7 @@ from app.model_calls.job_writer import CallWriter, JobLeaseLost
 from app.models import LanguageModel
 from app.registry.spending import limit_reader
 
-GLANCE = 0.4  # seconds between two looks at whether the job is to be stopped
+GLANCE = 0.4  # seconds between two checks whether the job should stop
 
 log = structlog.get_logger()
 
@@ -47,7 +47,7 @@ class CallingWorker:
         self._kind = kind
         self._number: int = row.id
         self._called = models
-        self._waits_for: str | None = row.error  # as the job's row has it
+        self._waits_for: str | None = row.error  # as stored in the job's row
         self._done = False
 
     # ---- What a subclass says ----------------------------------------------------
@@ -110,7 +110,7 @@ class CallingWorker:
                     self._store_waiting_reason(session, waits_for)
                 self._waits_for = waits_for
         except DATABASE_AWAY:
-            return False  # the database is away; the writer decides for how long that may be
+            return False  # the writer decides how long the database may be away
         return stopped
 
     def _store_waiting_reason(self, session: Session, what: str | None) -> None:
@@ -147,7 +147,7 @@ async def run_job(context: JobContext, kind: JobKind[Any], number: int, worker: 
         await found.work()
     except JobLeaseLost:
         log.warning("a job went to somebody else", kind=kind.name, job=number)
-    # What comes next in this process may need the memory.
+    # The next job in this process may need the memory.
     await engines.release_caches()
 
 

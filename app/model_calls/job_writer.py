@@ -20,8 +20,8 @@ from app.jobs.spending import SpendingGate, spent_on
 from app.matches.store import insert_generations
 from app.registry.learnt import write_learnt
 
-MOST_TOGETHER = 100  # calls in one transaction: others, people among them, wait for it
-MOST_WAITING = 500  # calls to be stored, after which whoever makes calls waits for the database
+MOST_TOGETHER = 100  # calls in one transaction, for which others wait, people among them
+MOST_WAITING = 500  # calls to be stored, at which callers wait for the database
 
 
 _NO_STEPS: Mapping[int, Mapping[str, Any]] = {}
@@ -55,8 +55,8 @@ class CallWriter:
         """`seconds` is how long a lease lasts. The kind's table has the figures that are counted, and `parts` is the
         table of the job's parts.
         """
-        self.status = states.RUNNING  # of the job, as it was seen last
-        self.gate = gate  # that the job's calls pass
+        self.status = states.RUNNING  # the job's status when last read
+        self.gate = gate  # which the job's calls pass
         self._database = database
         self._kind = kind
         self._parts = parts
@@ -113,7 +113,7 @@ class CallWriter:
 
         Raises JobLeaseLost, and OperationalError if the database is away for too long.
         """
-        # Whoever is cancelled while it waits must not keep a group from being counted as written.
+        # A caller cancelled while it waits must not keep a group from being counted as written.
         await asyncio.shield(asyncio.ensure_future(self._flush(also)))
 
     async def _flush(self, also: Callable[[Session], None]) -> None:
@@ -168,7 +168,7 @@ class CallWriter:
         steps: Mapping[int, Mapping[str, Any]] = _NO_STEPS,
         counts: Mapping[str, float] = _NO_COUNTS,
     ) -> str:
-        # The job's row first, as everybody does who takes more than one lock.
+        # The job's row is locked first, as by everyone who takes more than one lock.
         total = Counter(counts)
         for each in calls:
             total.update(each.counts)

@@ -25,7 +25,7 @@ _ALPACA_WITH_INPUT = (
 _QUESTION_NAMES = ("instruction", "question", "query", "prompt")
 
 PUBLISHED = "published"
-# Of the inference of Liu et al. 2023, arXiv 2305.16960; its single beam is that of everything here.
+# From the inference of Liu et al. 2023, arXiv 2305.16960; its single beam is what everything here uses.
 # It cut prompts to their last 100 tokens; here they stay whole.
 SAMPLING_PRESETS: Mapping[str, ChatSampling] = {
     PUBLISHED: ChatSampling(temperature=0.7, top_p=0.9, max_tokens=256, no_repeat_ngram=2)

@@ -26,7 +26,7 @@ from app.registry import get_model, player_spec
 from app.registry.prices import check_budget
 
 MOST_THREADS = 64
-_AHEAD = 4  # questions that are taken for each that may be under way, so that a slow one holds nobody up
+_AHEAD = 4  # questions taken for each that may be in flight, so that a slow one holds up no other
 
 
 class BatchAnswer(NamedTuple):

@@ -18,8 +18,8 @@ from app.registry import CHAT_USE, check_not_archived
 
 TEST, CHECK, QUESTION, BENCHMARK = "test", "check", "question", "benchmark"
 PATIENCE = timedelta(seconds=3)  # how long a message to a worker may take before it counts as lost
-LONG_PURPOSES = (TEST, CHECK)  # which take PROBE_SECONDS longer than any other
-LONGEST = timedelta(minutes=10)  # a request that no worker has made by then has failed
+LONG_PURPOSES = (TEST, CHECK)  # these take PROBE_SECONDS longer than any other
+LONGEST = timedelta(minutes=10)  # a request that no worker has made by then fails
 TOO_LATE = "expected a worker to make the call within 10 minutes, got none; `flask doctor` says whether one runs"
 
 
@@ -109,7 +109,7 @@ def take_forgotten(session: Session, seconds: float) -> Sequence[int]:
     """
     now = datetime.now(UTC)
     waits = ModelRequest.status.in_(states.OPEN) & leases.free(ModelRequest, now)
-    # Somebody's clock has jumped: its lease would keep everybody else away for as long as it was wrong.
+    # After a clock jump, a lease would block everyone else for as long as the clock was wrong.
     leases.end_distant(session, ModelRequest, seconds + PROBE_SECONDS, ModelRequest.status == states.RUNNING)
     late = update(ModelRequest).where(waits, ModelRequest.created_at < now - LONGEST)
     failed = {"status": states.FAILED, "error": TOO_LATE, "result": {"ok": False, "error": TOO_LATE}, "ended_at": now}

@@ -36,7 +36,7 @@ _USAGE = (
 )  # fmt: skip
 
 Ask = Callable[[], Coroutine[Any, Any, Generation]]
-Call = Callable[[Ask, float], Generation]  # raises TimeoutError after so many seconds
+Call = Callable[[Ask, float], Generation]  # raises TimeoutError after that many seconds
 
 
 def make_request(context: WorkerContext, number: int) -> None:
@@ -97,11 +97,11 @@ def _make(database: Engine, settings: Settings, number: int, owner: str, call: C
 
     def keep(session: Session) -> None:
         if request_lifecycle.finish(session, number, owner, result, calls) and asking.found is not None:
-            # Calls that are stored at the same time hold on to the key of the row, so it is not locked with its key.
+            # Calls that are being stored hold a lock on the row's key, so the key is not locked here.
             model = session.get_one(LanguageModel, model_id, with_for_update={"key_share": True})
             _keep_found(session, model, asking.found)
 
-    # The answer has cost time and money: it waits for a database that is away or has no room.
+    # The answer has cost time and money, so it waits for a database that is away or full.
     insist(database, keep, settings.TURN_SECONDS)
     return result
 
@@ -164,7 +164,7 @@ def _call_result(call: Callable[[], Generation], seconds: float) -> tuple[JSON, 
         return {"ok": False, "error": f"no answer within {seconds:g} s"}, None
     except AppError as refusal:
         return {"ok": False, "error": refusal.message}, None
-    except Exception as error:  # the model's server or engine broke in a way that nobody has foreseen
+    except Exception as error:  # an unforeseen failure of the model's server or engine
         return {"ok": False, "error": internal_error("a request to a model broke", error)}, None
     result = {
         "ok": True,
