@@ -21,6 +21,7 @@ class Alignment(JobMixin, LeaseMixin, Model):
 
     name: Mapped[str] = mapped_column(String(80))  # its models are called NAME-sft and NAME-aligned
     base_id: Mapped[int] = mapped_column(ForeignKey("language_model.id"), index=True)
-    spec: Mapped[dict[str, Any]] = mapped_column(Json)  # what was asked for, with nothing left open
-    # "questions" and "priors" of the societies and "held_out" questions: thousands, so they are read only where needed.
+    spec: Mapped[dict[str, Any]] = mapped_column(Json)  # what was asked for, fully resolved
+    # "questions" and "priors" of the societies, and "held_out" questions: thousands, so they are read only where
+    # needed.
     material: Mapped[dict[str, Any]] = mapped_column(Json, deferred=True)

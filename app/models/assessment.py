@@ -20,29 +20,29 @@ class Assessment(JobMixin, LeaseMixin, Model):
     model_id: Mapped[int] = mapped_column(ForeignKey("language_model.id"), index=True)
     base_id: Mapped[int] = mapped_column(ForeignKey("language_model.id"), index=True)
     raters: Mapped[list[dict[str, Any]]] = mapped_column(Json)  # {"model_id", "model"} of each
-    sampling: Mapped[dict[str, Any]] = mapped_column(Json)  # of the answers: what differs from the models' own
-    seed: Mapped[int] = mapped_column(BigInteger)  # each call has its own by it
+    sampling: Mapped[dict[str, Any]] = mapped_column(Json)  # of the answers: overrides of the models' own
+    seed: Mapped[int] = mapped_column(BigInteger)  # each call derives its own seed from it
     template: Mapped[str] = mapped_column(String(40), default="full-1", server_default="full-1")  # of its prompts
 
     question_source: Mapped[str] = mapped_column(String(300))  # where the questions were read from
-    questions: Mapped[list[str]] = mapped_column(Json, deferred=True)  # those that are asked
-    asked: Mapped[int]  # how many these are
+    questions: Mapped[list[str]] = mapped_column(Json, deferred=True)  # the questions that are asked
+    asked: Mapped[int]  # how many questions are asked
     left_out: Mapped[int]  # how many were left out, because one of the models was trained on them
-    # NAME@VERSION of each dataset in which they were looked for: all that the two models were trained on here.
+    # NAME@VERSION of each dataset that was searched for them: all that the two models were trained on here.
     learnt_from: Mapped[list[str]] = mapped_column(Json)
 
-    answers: Mapped[int] = mapped_column(default=0)  # that are rated, or will never be given
-    failed: Mapped[int] = mapped_column(default=0)  # those of them that a model refused to give
+    answers: Mapped[int] = mapped_column(default=0)  # rated ones, and those that will never be given
+    failed: Mapped[int] = mapped_column(default=0)  # answers that a model refused to give
     ratings: Mapped[int] = mapped_column(default=0)
-    unread_ratings: Mapped[int] = mapped_column(default=0)  # those of them that held no number from 1 to 7
-    calls: Mapped[int] = mapped_column(default=0)  # of language models, retries counted
+    unread_ratings: Mapped[int] = mapped_column(default=0)  # ratings without a number from 1 to 7
+    calls: Mapped[int] = mapped_column(default=0)  # of language models, retries included
     failed_calls: Mapped[int] = mapped_column(default=0)
     prompt_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
     completion_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
-    # Of answers whose server counts none; 0 in jobs of before they were estimated.
+    # Of answers whose server counts none; 0 in jobs from before tokens were estimated.
     estimated_tokens: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
-    cost: Mapped[float] = mapped_column(default=0.0)  # USD, as far as known, by the prices of when each call was made
-    unpriced_calls: Mapped[int | None] = mapped_column(default=0)  # None: of before they were counted
+    cost: Mapped[float] = mapped_column(default=0.0)  # USD, as far as known, at the prices at the time of each call
+    unpriced_calls: Mapped[int | None] = mapped_column(default=0)  # None: from before they were counted
 
 
 class AssessedAnswer(Model):
@@ -53,11 +53,11 @@ class AssessedAnswer(Model):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     assessment_id: Mapped[int] = mapped_column(ForeignKey("assessment.id", ondelete="CASCADE"))
-    question: Mapped[int]  # its place among the questions
+    question: Mapped[int]  # its position among the questions
     of_base: Mapped[bool]
     status: Mapped[str] = mapped_column(String(10))  # open | done | failed
     text: Mapped[str | None] = mapped_column(Text)
-    # A number of 1 to 7 from each rater in their order, or null where none could be read.
+    # A number from 1 to 7 from each rater in their order; null if none could be read.
     alignment: Mapped[list[float | None] | None] = mapped_column(Json)
     engagement: Mapped[list[float | None] | None] = mapped_column(Json)
     error: Mapped[str | None] = mapped_column(Text)  # why it failed

@@ -18,13 +18,13 @@ class BenchmarkJob(JobMixin, LeaseMixin, Model):
 
     spec: Mapped[dict[str, Any] | None] = mapped_column(Json)  # what was asked for, as the spec of its kind
     model_id: Mapped[int] = mapped_column(ForeignKey("language_model.id"), index=True)
-    tasks: Mapped[list[str]] = mapped_column(Json)  # names, in the order in which they are scored
-    # A run with other values of these cannot be compared with it. None: all items; as many examples as a task says.
+    tasks: Mapped[list[str]] = mapped_column(Json)  # task names, in scoring order
+    # Runs with different values of these cannot be compared. None: all items; as many examples as a task says.
     item_limit: Mapped[int | None]
     shots: Mapped[int | None]
-    batch: Mapped[int]  # sequences that are computed together, which changes no score
+    batch: Mapped[int]  # sequences computed together; it changes no score
     device: Mapped[str | None] = mapped_column(String(120))
-    step: Mapped[str | None] = mapped_column(String(200))  # the task that is being scored, and how far it is
+    step: Mapped[str | None] = mapped_column(String(200))  # the task being scored, and its progress
 
 
 class BenchmarkResult(Model):
@@ -40,7 +40,7 @@ class BenchmarkResult(Model):
     n: Mapped[int]  # items
     seconds: Mapped[float]
     source: Mapped[str] = mapped_column(String(80))  # what scored it, with its version
-    version: Mapped[str] = mapped_column(String(80))  # of the task
+    version: Mapped[str] = mapped_column(String(80))  # the task's version
     scores: Mapped[dict[str, Any]] = mapped_column(Json)  # {"value", "stderr"} by metric
 
 

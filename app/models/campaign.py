@@ -22,7 +22,7 @@ class Campaign(JobMixin, LeaseMixin, Model):
     name: Mapped[str] = mapped_column(String(80))
     game: Mapped[str] = mapped_column(String(40))
     base_id: Mapped[int] = mapped_column(ForeignKey("language_model.id"), index=True)
-    spec: Mapped[dict[str, Any]] = mapped_column(Json)  # what was asked for, with nothing left open
-    # Contexts or words to `play` and `held_out`: thousands, so they are read only where a round is made of them.
+    spec: Mapped[dict[str, Any]] = mapped_column(Json)  # what was asked for, fully resolved
+    # Contexts or words to `play` and `held_out`: thousands, so they are read only when a round is made of them.
     material: Mapped[dict[str, list[Any]]] = mapped_column(Json, deferred=True)
     iterations: Mapped[int]

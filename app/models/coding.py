@@ -45,7 +45,7 @@ class CodedMatch(Model):
     match_id: Mapped[str] = mapped_column(
         MATCH_ID, ForeignKey("match.id", ondelete="CASCADE"), primary_key=True, index=True
     )
-    place: Mapped[int]  # in the order in which they are coded, from 0
+    place: Mapped[int]  # position in the coding order, from 0
 
 
 class Coder(Model):

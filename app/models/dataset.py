@@ -21,19 +21,19 @@ class Dataset(Model):
     name: Mapped[str] = mapped_column(String(80))
     version: Mapped[int]  # from 1
     kind: Mapped[str] = mapped_column(String(20), server_default="conversations")  # | comparisons
-    spec: Mapped[dict[str, Any]] = mapped_column(Json)  # what was asked for, with nothing left open
+    spec: Mapped[dict[str, Any]] = mapped_column(Json)  # what was asked for, fully resolved
     sha256: Mapped[str] = mapped_column(String(64), index=True)
     size: Mapped[int] = mapped_column(BigInteger)  # bytes
     rows: Mapped[int]
-    words: Mapped[int] = mapped_column(BigInteger)  # of all messages
-    own_words: Mapped[int] = mapped_column(BigInteger)  # of the moves to be learned
-    # What was counted while it was cut, for its page: long, so that nothing else reads it.
+    words: Mapped[int] = mapped_column(BigInteger)  # in all messages
+    own_words: Mapped[int] = mapped_column(BigInteger)  # in the moves to be learned
+    # Counts for its page, made while it was built: long, so nothing else reads them.
     figures: Mapped[dict[str, Any]] = mapped_column(Json, deferred=True)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    complete: Mapped[bool] = mapped_column(server_default=true())  # whether all of its rows are there; else unseen
-    # Since when nothing may be trained on it, because a person in it took that back; its file goes.
+    complete: Mapped[bool] = mapped_column(server_default=true())  # whether all its rows are stored; else it is hidden
+    # Since when no training may use it, because a person in it withdrew their consent; its file is deleted.
     unusable_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    removed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when its file was removed: a Removal
+    removed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when its file was removed; see Removal
 
     @property
     def reference(self) -> str:

@@ -24,15 +24,15 @@ class LanguageModel(Model):
     options: Mapped[dict[str, Any]] = mapped_column(Json)
     prompt_style: Mapped[str | None] = mapped_column(String(20))
     usable_in_rounds: Mapped[bool] = mapped_column(default=True)
-    offered_to_people: Mapped[bool] = mapped_column(default=False)  # switched on by somebody, after a passed test call
+    offered_to_people: Mapped[bool] = mapped_column(default=False)  # switched on by hand, after a passed test call
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     uses: Mapped[list[str]] = mapped_column(Json)  # games | chat
-    notes: Mapped[str] = mapped_column(Text, default="", server_default="")  # of experimenters, for experimenters
+    notes: Mapped[str] = mapped_column(Text, default="", server_default="")  # by experimenters, for experimenters
     cloned_from_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
-    # Of adapters (LoRA): the model of the checkpoint that they were trained over, where that is in the registry.
+    # For adapters (LoRA): the model of the checkpoint that they were trained over, if it is in the registry.
     adapter_base_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
-    archived_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # since then nothing new can use it
-    removed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when its checkpoint was removed: a Removal
+    archived_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # since when nothing new can use it
+    removed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when its checkpoint was removed; see Removal
 
     served: Mapped[dict[str, Any] | None] = mapped_column(Json)  # ServedModel: the engine of a local model
     play_with: Mapped[str] = mapped_column(String(10), default="worker", server_default="worker")  # worker | server
@@ -45,9 +45,9 @@ class LanguageModel(Model):
         join_depth=1,
     )
 
-    findings: Mapped[dict[str, Any] | None] = mapped_column(Json)  # ServerFindings: what a test call has found out
+    findings: Mapped[dict[str, Any] | None] = mapped_column(Json)  # ServerFindings: what test calls found out
 
-    # The latest test call. No foreign key: requests name their model by one, and a backup puts back table by table.
+    # The latest test call. No foreign key: requests have one to their model, and a backup restores table by table.
     test_request_id: Mapped[int | None]
     test_request: Mapped[ModelRequest | None] = relationship(
         primaryjoin=lambda: foreign(LanguageModel.test_request_id) == ModelRequest.id, viewonly=True

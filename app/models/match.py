@@ -22,10 +22,10 @@ class MatchRow(Model):
     __tablename__ = "match"
     __table_args__ = (
         Index("ix_match_to_play", "status", "model_to_move"),
-        # Lists are by their start, whatever else they are of: else a page would sort all of a game.
+        # Lists are ordered by start, whatever their filter: without this, a page would sort all matches of a game.
         Index("ix_match_game_started", "game", "started_at"),
         Index("ix_match_reason_started", "reason", "started_at"),
-        # People's matches among a million of models'; with what the overview counts of them, so that it reads no rows.
+        # People's matches among a million of models', with what the overview counts of them, so that it reads no rows.
         Index("ix_match_source_started", "source", "started_at", "reason", "arm_id"),
         Index("ix_match_inserted_in_id", "inserted_in", "id"),
         Index(
@@ -34,9 +34,9 @@ class MatchRow(Model):
             sqlite_where=sql("erased_at IS NOT NULL"),
             postgresql_where=sql("erased_at IS NOT NULL"),
         ),
-        # Orders of lists by figures: of a million matches, a page sorts none. Those by scores are indexes of what
-        # app/matches/figures.py computes, which Alembic cannot compare, so that only migrations know them. None is of a
-        # column that each move writes: PostgreSQL would then write into every index of the table with each move.
+        # Orders of lists by figures, so that a page never sorts a million matches. The indexes by scores cover what
+        # app/matches/figures.py computes; Alembic cannot compare these, so only migrations know them. None covers a
+        # column that each move writes: PostgreSQL would then write to every index of the table with each move.
         Index(
             "ix_match_words",
             "words",
@@ -58,7 +58,7 @@ class MatchRow(Model):
             sqlite_where=sql("refused IS NOT NULL"),
             postgresql_where=sql("refused IS NOT NULL"),
         ),
-        # What the overview counts of long rounds by day. A match is written into it as it ends, and people's never.
+        # What the overview counts of long rounds by day. A match is added when it ends, and people's matches never are.
         Index(
             "ix_match_round_ended",
             "round_id",
@@ -73,14 +73,14 @@ class MatchRow(Model):
     game: Mapped[str] = mapped_column(String(40))
     source: Mapped[str] = mapped_column(String(20))  # live | terminal | selfplay | import | rehearsal
     round_id: Mapped[int | None] = mapped_column(ForeignKey("round.id"))
-    index: Mapped[int | None]  # the place in the round, from 0
-    arm_id: Mapped[int | None] = mapped_column(ForeignKey("arm.id"), index=True)  # of the study that it belongs to
-    position: Mapped[int | None]  # among the matches of its participant in that study, from 0; None: practice
-    options: Mapped[dict[str, Any] | None] = mapped_column(Json)  # of a study: when replies come, what the end shows
+    index: Mapped[int | None]  # the position in the round, from 0
+    arm_id: Mapped[int | None] = mapped_column(ForeignKey("arm.id"), index=True)  # the arm of its study
+    position: Mapped[int | None]  # among its participant's matches in that study, from 0; None: practice
+    options: Mapped[dict[str, Any] | None] = mapped_column(Json)  # in a study: when replies come, what the end shows
     status: Mapped[str] = mapped_column(String(10))  # waiting | playing | over
     seed: Mapped[int] = mapped_column(BigInteger)
     config: Mapped[dict[str, Any]] = mapped_column(Json)  # resolved
-    start_key: Mapped[str | None] = mapped_column(String(64), unique=True)  # a start that is sent twice starts once
+    start_key: Mapped[str | None] = mapped_column(String(64), unique=True)  # a start that is sent twice makes one match
 
     ply: Mapped[int] = mapped_column(default=0)
     to_move: Mapped[int | None]
@@ -93,25 +93,25 @@ class MatchRow(Model):
     utility_1: Mapped[float | None]
     agreed: Mapped[bool | None]
     pareto_optimal: Mapped[bool | None]
-    words: Mapped[int | None]  # of all accepted moves, once the match is over
-    moves: Mapped[int | None]  # `ply` once the match is over, for orders of lists
+    words: Mapped[int | None]  # in all accepted moves, once the match is over
+    moves: Mapped[int | None]  # `ply` once the match is over, for sorting lists
     refused: Mapped[int | None]  # `violations`, likewise
     first_proposal: Mapped[int | None]  # the ply of the first proposal, likewise
     unspoken: Mapped[bool | None]  # whether the split of a deal was never named in the talk; None: no deal, or not read
     measures: Mapped[dict[str, Any] | None] = mapped_column(Json)  # Game.measures, once it is over; None: not measured
-    tokens: Mapped[int | None]  # of the models' accepted moves, where the server counts them and the match is a round's
+    tokens: Mapped[int | None]  # in the models' accepted moves, if it is a round's match and the server counts them
 
     started_at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
     moved_at: Mapped[datetime] = mapped_column(UtcDateTime)
     ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     deadline: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)  # of the clock that runs out first
-    erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when what a person wrote in it was deleted
+    erased_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when a person's texts in it were deleted
 
-    # The number of the transaction that has inserted it: app/matches/arrival.py. 0: it came by a migration or a backup.
+    # The number of the transaction that inserted it: app/matches/arrival.py. 0: a migration or a backup did.
     inserted_in: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     lease_owner: Mapped[str | None] = mapped_column(String(80))
     lease_until: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    lease_count: Mapped[int] = mapped_column(default=0)  # leases taken for this turn; a turn that kills workers stops
+    lease_count: Mapped[int] = mapped_column(default=0)  # leases for this turn; a turn that kills workers is given up
     enqueued_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
@@ -125,11 +125,11 @@ class SeatRow(Model):
     role: Mapped[str] = mapped_column(String(40))
     kind: Mapped[str] = mapped_column(String(10))  # person | model
     language_model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
-    player: Mapped[str | None] = mapped_column(String(80))  # of an imported match: who is in no registry
-    training_consent: Mapped[bool | None]  # whether a person agreed that models learn from it; None: was not asked
+    player: Mapped[str | None] = mapped_column(String(80))  # in an imported match: a name outside the registry
+    training_consent: Mapped[bool | None]  # whether a person agreed that models learn from it; None: not asked
     participant_id: Mapped[int | None] = mapped_column(ForeignKey("participant.id"), index=True)
     enrolment_id: Mapped[int | None] = mapped_column(ForeignKey("enrolment.id"), index=True)
-    prompt: Mapped[str | None] = mapped_column(String(60))  # NAME@VERSION of what a model was told beside the rules
+    prompt: Mapped[str | None] = mapped_column(String(60))  # NAME@VERSION of a model's prompt beside the rules
 
 
 class EventRow(Model):
@@ -183,9 +183,9 @@ class MatchCount(Model):
     imported_0: Mapped[bool]
     imported_1: Mapped[bool]
 
-    matches: Mapped[int]  # below 0 where some were deleted
-    scored: Mapped[int]  # of these, those with scores
-    points_0: Mapped[float]  # the sum of the scores of the first seat
+    matches: Mapped[int]  # negative if some were deleted
+    scored: Mapped[int]  # those of them with scores
+    points_0: Mapped[float]  # the sum of the first seat's scores
     points_1: Mapped[float]
 
 
@@ -199,7 +199,7 @@ class GenerationRow(Model):
     __tablename__ = "generation"
     __table_args__ = (
         Index("ix_generation_turn", "match_id", "ply", "attempt"),
-        # Of interactions and of assessed answers alone, so that the calls of matches pay nothing for it. Each call is
+        # Covers only interactions and assessed answers, so that calls of matches pay nothing for it. Each call is
         # answered once.
         Index(
             "ix_generation_call",
@@ -239,29 +239,29 @@ class GenerationRow(Model):
     interaction_id: Mapped[int | None] = mapped_column(ForeignKey("society_interaction.id", ondelete="CASCADE"))
     answer_id: Mapped[int | None] = mapped_column(ForeignKey("assessed_answer.id", ondelete="CASCADE"))
     society_id: Mapped[int | None] = mapped_column(ForeignKey("society.id", ondelete="CASCADE"))
-    # Of a call whose texts and owner were removed; what it cost stays. No foreign key, for which SQLite would make the
-    # largest table anew.
+    # For a call whose texts and owner were removed; its cost stays. No foreign key, as SQLite would have to rebuild the
+    # largest table to add one.
     removal_id: Mapped[int | None]
-    call: Mapped[str | None] = mapped_column(String(40))  # which one of the interaction or answer: draft, critique 17
-    attempt: Mapped[int]  # from 0; a refused attempt is followed by another with its reason in the prompt
+    call: Mapped[str | None] = mapped_column(String(40))  # which call of the interaction or answer: draft, critique 17
+    attempt: Mapped[int]  # from 0; after a refused attempt, the next prompt gives the reason
     language_model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"))
     model: Mapped[str] = mapped_column(String(200))
     prompt: Mapped[list[dict[str, str]]] = mapped_column(Json)
     text: Mapped[str | None] = mapped_column(Text)
     token_ids: Mapped[list[int] | None] = mapped_column(Json)  # as a local model sampled them, its end marker last
-    # Of the sampled tokens, before masks, temperature and limits: as many little-endian float32 as there are token_ids.
+    # Of the sampled tokens, before masks, temperature and limits: a little-endian float32 for each of token_ids.
     log_probs: Mapped[bytes | None] = mapped_column(LargeBinary, deferred=True)
-    # What the model thought before, which only experimenters see, and which enters no prompt and no training.
+    # The model's reasoning, which only experimenters see, and which enters no prompt and no training.
     reasoning: Mapped[str | None] = mapped_column(Text, deferred=True)
     sampling: Mapped[dict[str, Any]] = mapped_column(Json)
     prompt_tokens: Mapped[int | None]
     completion_tokens: Mapped[int | None]
-    cached_tokens: Mapped[int | None]  # of the prompt's, read from the server's cache
-    cache_write_tokens: Mapped[int | None]  # of the prompt's, written to it
-    reasoning_tokens: Mapped[int | None]  # of the completion's
-    estimated_tokens: Mapped[int | None]  # about how many the server did not count
+    cached_tokens: Mapped[int | None]  # tokens of the prompt read from the server's cache
+    cache_write_tokens: Mapped[int | None]  # tokens of the prompt written to it
+    reasoning_tokens: Mapped[int | None]  # tokens of the completion
+    estimated_tokens: Mapped[int | None]  # roughly how many the server did not count
     cost: Mapped[float | None]  # USD; None: unknown, or a model that costs nothing
-    cost_source: Mapped[str | None] = mapped_column(String(10))  # by what it is known: jobs.call_costs.CostSource
+    cost_source: Mapped[str | None] = mapped_column(String(10))  # how it is known: jobs.call_costs.CostSource
     outcome: Mapped[str | None] = mapped_column(String(30))  # core.failures.Outcome
     latency: Mapped[float]  # seconds
     retries: Mapped[int]

@@ -20,9 +20,9 @@ class ModelRequest(LeaseMixin, Model):
     id: Mapped[int] = mapped_column(primary_key=True)
     language_model_id: Mapped[int] = mapped_column(ForeignKey("language_model.id"), index=True)
     purpose: Mapped[str] = mapped_column(String(20))  # test | question | benchmark
-    game: Mapped[str | None] = mapped_column(String(40))  # of a test: its first move is asked for
+    game: Mapped[str | None] = mapped_column(String(40))  # for a test: the game whose first move is asked for
     messages: Mapped[list[dict[str, str]]] = mapped_column(Json)
-    sampling: Mapped[dict[str, Any]] = mapped_column(Json)  # what differs from the model's own
+    sampling: Mapped[dict[str, Any]] = mapped_column(Json)  # overrides of the model's own
     status: Mapped[str] = mapped_column(String(10))  # waiting | running | done | failed
     result: Mapped[dict[str, Any] | None] = mapped_column(Json)  # what is shown of it
     error: Mapped[str | None] = mapped_column(Text)

@@ -20,14 +20,14 @@ class Publication(JobMixin, LeaseMixin, Model):
     spec: Mapped[dict[str, Any]] = mapped_column(Json)  # what was asked for: a PublicationSpec
     language_model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
     dataset_id: Mapped[int | None] = mapped_column(ForeignKey("dataset.id"), index=True)
-    name: Mapped[str] = mapped_column(String(120))  # of what is pushed, as it was called then
+    name: Mapped[str] = mapped_column(String(120))  # the name, at that time, of what is pushed
     target: Mapped[str] = mapped_column(String(400))  # OWNER/NAME at the hub, or a folder
     licence: Mapped[str] = mapped_column(String(60))
     size: Mapped[int] = mapped_column(BigInteger)  # bytes of all files
     files: Mapped[int]
     manifest: Mapped[str | None] = mapped_column(String(64))  # the hash of its manifest, once files are sent
-    sent_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # since when something of it may be out
-    revision: Mapped[str | None] = mapped_column(String(100))  # the commit that the hub made of it
+    sent_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # since when parts of it may be out
+    revision: Mapped[str | None] = mapped_column(String(100))  # the commit that it became at the hub
 
 
 class PublishedPerson(Model):

@@ -18,11 +18,12 @@ class RecipeRun(JobMixin, LeaseMixin, Model):
     __table_args__ = (Index("ix_recipe_run_to_run", "status", "queued"),)
 
     name: Mapped[str] = mapped_column(String(40))  # its models are called NAME-STEP
-    recipe: Mapped[str] = mapped_column(String(40))  # what the file calls itself
+    recipe: Mapped[str] = mapped_column(String(40))  # the recipe's name in its file
     spec: Mapped[dict[str, Any]] = mapped_column(Json)  # what was asked for, with all inputs
-    steps: Mapped[int]  # how many there are, turns of loops counted
-    models: Mapped[list[str]] = mapped_column(Json)  # those of the registry that its steps name
-    # The recipe as JSON in the order of the file, which PostgreSQL would not keep; its text, and those of other files.
+    steps: Mapped[int]  # the number of steps, loop iterations counted
+    models: Mapped[list[str]] = mapped_column(Json)  # registered models that its steps name
+    # The recipe as JSON in the order of the file, which PostgreSQL would not keep; then its text, and other files'
+    # texts.
     document: Mapped[str] = mapped_column(Text, deferred=True)
     text: Mapped[str] = mapped_column(Text, deferred=True)
     files: Mapped[dict[str, str]] = mapped_column(Json, deferred=True)
@@ -43,19 +44,19 @@ class RecipeStep(Model):
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    # Whose step it is: one of these.
+    # What the step belongs to: one of these.
     run_id: Mapped[int | None] = mapped_column(ForeignKey("recipe_run.id", ondelete="CASCADE"))
     campaign_id: Mapped[int | None] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"))
     alignment_id: Mapped[int | None] = mapped_column(ForeignKey("alignment.id", ondelete="CASCADE"))
-    key: Mapped[str] = mapped_column(String(500))  # by its name and the values of its loops
-    place: Mapped[int]  # among the steps of the run
+    key: Mapped[str] = mapped_column(String(500))  # its name and the values of its loops
+    place: Mapped[int]  # position among the steps of the run
     name: Mapped[str] = mapped_column(String(40))
-    values: Mapped[dict[str, Any]] = mapped_column(Json)  # of its loops' variables
-    spec: Mapped[dict[str, Any]] = mapped_column(Json)  # what it was done with
-    kind: Mapped[str | None] = mapped_column(String(20))  # of its job, and the job's number; none of what is no job
+    values: Mapped[dict[str, Any]] = mapped_column(Json)  # the values of its loops' variables
+    spec: Mapped[dict[str, Any]] = mapped_column(Json)  # the spec that it ran with
+    kind: Mapped[str | None] = mapped_column(String(20))  # kind and number of its job; None if it has none
     number: Mapped[int | None]
     dataset_id: Mapped[int | None] = mapped_column(ForeignKey("dataset.id"), index=True)
     realignment_id: Mapped[int | None] = mapped_column(ForeignKey("dataset.id"), index=True)
-    figures: Mapped[dict[str, Any] | None] = mapped_column(Json)  # by name; of a table its columns and rows
+    figures: Mapped[dict[str, Any] | None] = mapped_column(Json)  # by name; for a table its columns and rows
     begun_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when all that it gives was there
+    ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when all its results were there

@@ -17,8 +17,8 @@ class Rehearsal(JobMixin, LeaseMixin, Model):
     __table_args__ = (Index("ix_rehearsal_to_run", "status", "queued"),)
 
     spec: Mapped[dict[str, Any] | None] = mapped_column(Json)  # what was asked for, as the spec of its kind
-    study_version_id: Mapped[int] = mapped_column(ForeignKey("study_version.id"), index=True)  # of the original
-    wave_id: Mapped[int] = mapped_column(ForeignKey("wave.id"), index=True)  # of the copy
+    study_version_id: Mapped[int] = mapped_column(ForeignKey("study_version.id"), index=True)  # the original's
+    wave_id: Mapped[int] = mapped_column(ForeignKey("wave.id"), index=True)  # the copy's
     bots: Mapped[int]
     seed: Mapped[int]
     live: Mapped[bool]  # against the study's own models

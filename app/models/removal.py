@@ -21,20 +21,20 @@ class Removal(Model):
     id: Mapped[int] = mapped_column(primary_key=True)
     kind: Mapped[str] = mapped_column(String(20))  # model | dataset | the name of a kind of jobs
     number: Mapped[int]
-    name: Mapped[str] = mapped_column(String(200))  # what it was called
+    name: Mapped[str] = mapped_column(String(200))  # its name at that time
     by: Mapped[str] = mapped_column(String(80))  # the name of an experimenter, or "the command line"
     at: Mapped[datetime] = mapped_column(UtcDateTime)
     size: Mapped[int] = mapped_column(BigInteger)  # bytes of its files
-    rows: Mapped[int] = mapped_column(BigInteger)  # of the database
+    rows: Mapped[int] = mapped_column(BigInteger)  # in the database
     files: Mapped[list[str]] = mapped_column(Json)  # relative to PARLOR_HOME
-    dataset_rows: Mapped[dict[str, int]] = mapped_column(Json)  # how many rows of each dataset were of its matches
-    archive: Mapped[str | None] = mapped_column(String(200))  # its file's name; None once that is gone
+    dataset_rows: Mapped[dict[str, int]] = mapped_column(Json)  # how many rows of each dataset came from its matches
+    archive: Mapped[str | None] = mapped_column(String(200))  # its file's name; None once deleted
     sha256: Mapped[str] = mapped_column(String(64))  # of the archive
-    has_files: Mapped[bool]  # whether the archive holds the files, and so stays after `undo_until`
+    has_files: Mapped[bool]  # whether the archive holds the files, and so is kept after `undo_until`
     moved: Mapped[bool] = mapped_column(default=False)  # whether all its files are where undoing takes them from
     undo_until: Mapped[datetime] = mapped_column(UtcDateTime)
     freed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when the files kept for undoing were deleted
     restored_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     restored_by: Mapped[str | None] = mapped_column(String(80))
-    # None once it was put back: of a thing one removal can be in force, and any number were before.
+    # None once undone: a thing has at most one removal in force, but any number of earlier ones.
     in_force: Mapped[bool | None] = mapped_column(default=True)

@@ -25,31 +25,31 @@ class RoundRow(JobMixin, Model):
     config: Mapped[dict[str, Any]] = mapped_column(Json)  # what all matches have in common
     model_0_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
     model_1_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)
-    matches: Mapped[int]  # how many there are to be
+    matches: Mapped[int]  # the planned number
     seed: Mapped[int] = mapped_column(BigInteger)
     swap_seats: Mapped[bool] = mapped_column(default=False)
     pick: Mapped[str] = mapped_column(String(10))  # in-order | shuffled | random: how matches get their material
-    sampling: Mapped[dict[str, Any]] = mapped_column(Json)  # laid over the models' own options
+    sampling: Mapped[dict[str, Any]] = mapped_column(Json)  # overrides of the models' own options
     prompts: Mapped[list[str | None] | None] = mapped_column(Json)  # NAME@VERSION of both models; None: neither has one
-    talk_of: Mapped[int | None]  # the round whose messages models read in place of those of their partners
+    talk_of: Mapped[int | None]  # the round whose messages models read instead of their partners'
 
     finished: Mapped[int] = mapped_column(default=0)
     aborted: Mapped[int] = mapped_column(default=0)
     moves: Mapped[int] = mapped_column(default=0)
     violations: Mapped[int] = mapped_column(default=0)
     lenient_moves: Mapped[int] = mapped_column(default=0, server_default="0")  # moves that were read leniently
-    calls: Mapped[int] = mapped_column(default=0)  # of language models, retries counted
+    calls: Mapped[int] = mapped_column(default=0)  # of language models, retries included
     failed_calls: Mapped[int] = mapped_column(default=0)
     prompt_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
     completion_tokens: Mapped[int] = mapped_column(BigInteger, default=0)
-    # Of answers whose server counts none; 0 in jobs of before they were estimated.
+    # Of answers whose server counts none; 0 in jobs from before tokens were estimated.
     estimated_tokens: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
-    cost: Mapped[float] = mapped_column(default=0.0)  # USD, as far as known, by the prices of when it began
-    unpriced_calls: Mapped[int | None] = mapped_column(default=0)  # None: of before they were counted
-    # What a million tokens cost when it began, in USD, by the number of the API model: the fields of
-    # jobs.call_costs.Prices in their order, of which an earlier release wrote the first two.
+    cost: Mapped[float] = mapped_column(default=0.0)  # USD, as far as known, at the prices when it began
+    unpriced_calls: Mapped[int | None] = mapped_column(default=0)  # None: from before they were counted
+    # USD per million tokens when it began, by the number of the API model: the fields of jobs.call_costs.Prices in
+    # their order, of which an earlier release wrote the first two.
     prices: Mapped[dict[str, list[float | None]] | None] = mapped_column(Json)
-    # By which names its models have called themselves, in the order in which they came, by the number of the model.
+    # The names that its models' servers gave for them, in order of appearance, by the number of the model.
     returned_models: Mapped[dict[str, list[str]] | None] = mapped_column(Json)
     # A model that gives no answer: which one, since when, and when workers are to try again. Until then nobody plays.
     away_model_id: Mapped[int | None]  # one of the two above

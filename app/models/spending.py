@@ -17,9 +17,9 @@ class SpendingStop(Model):
     id: Mapped[int] = mapped_column(primary_key=True)
     at: Mapped[datetime] = mapped_column(UtcDateTime)
     by: Mapped[str] = mapped_column(String(80))  # the name of an experimenter, or "the command line"
-    jobs: Mapped[list[list[str | int]]] = mapped_column(Json)  # the kind and number of each job that it has cancelled
+    jobs: Mapped[list[list[str | int]]] = mapped_column(Json)  # the kind and number of each job that it cancelled
     ended_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
-    # None once it has ended: of those in force there can be one, of the others any number.
+    # None once it has ended: at most one stop is in force, and any number have ended.
     in_force: Mapped[bool | None] = mapped_column(unique=True, index=True, default=True)
 
 
@@ -36,17 +36,17 @@ class CallSum(Model):
     last_call: Mapped[int] = mapped_column(index=True)  # the last call that was summed in the same transaction
     day: Mapped[date] = mapped_column(index=True)  # in UTC
     model_id: Mapped[int | None] = mapped_column(index=True)
-    kind: Mapped[str] = mapped_column(String(20))  # of what they were made for
+    kind: Mapped[str] = mapped_column(String(20))  # the kind of what they were made for
     number: Mapped[int | None]
 
     calls: Mapped[int]
-    failed: Mapped[int]  # without an answer
-    costless: Mapped[int]  # answered ones without a stored cost
-    cost: Mapped[float]  # US dollars, of all that have one
+    failed: Mapped[int]  # calls without an answer
+    costless: Mapped[int]  # answered calls without a stored cost
+    cost: Mapped[float]  # US dollars, of all calls that have one
     prompt_tokens: Mapped[int] = mapped_column(BigInteger)
     completion_tokens: Mapped[int] = mapped_column(BigInteger)
     estimated_tokens: Mapped[int] = mapped_column(BigInteger)
-    # Of calls without a stored cost alone:
+    # For calls without a stored cost only:
     unpriced_estimate: Mapped[int] = mapped_column(BigInteger)
     unpriced_prompt: Mapped[int] = mapped_column(BigInteger)
     unpriced_completion: Mapped[int] = mapped_column(BigInteger)

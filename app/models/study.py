@@ -54,7 +54,7 @@ class Participant(Model):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     study_id: Mapped[int | None] = mapped_column(ForeignKey("study.id", ondelete="CASCADE"))
-    code: Mapped[str] = mapped_column(String(40))  # in pages and exports
+    code: Mapped[str] = mapped_column(String(40))  # shown in pages and exports
     # A keyed hash of the recruiter's id, which links a person's studies and outlives the id.
     person_hash: Mapped[str | None] = mapped_column(String(64), index=True)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
@@ -77,9 +77,9 @@ class Enrolment(Model):
     arm_id: Mapped[int | None] = mapped_column(ForeignKey("arm.id"), index=True)  # from the first match on
     assigned_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     holds_place: Mapped[bool] = mapped_column(default=True)  # from the consent until an ending frees it
-    agreed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # None: arrived, and has not taken part
+    agreed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # None: has arrived, but not taken part
     plan: Mapped[dict[str, Any] | None] = mapped_column(Json)  # what was drawn: orders, material, sides, who starts
-    step: Mapped[int] = mapped_column(default=0)  # the place of `stage` among the steps
+    step: Mapped[int] = mapped_column(default=0)  # the position of `stage` among the steps
     stage: Mapped[str] = mapped_column(String(20))  # the kind of page that the person is on
     ending: Mapped[str | None] = mapped_column(String(20))  # completed, declined, withdrawn …; None: under way
     answers: Mapped[dict[str, Any]] = mapped_column(Json)  # to quizzes and surveys
@@ -96,7 +96,7 @@ class Consent(Model):
     id: Mapped[int] = mapped_column(primary_key=True)
     participant_id: Mapped[int] = mapped_column(ForeignKey("participant.id", ondelete="CASCADE"), index=True)
     kind: Mapped[str] = mapped_column(String(20))  # participation | training | publication
-    text_version: Mapped[str] = mapped_column(String(64))  # the hash of what was read
+    text_version: Mapped[str] = mapped_column(String(64))  # the hash of the text that was read
     given: Mapped[bool]
     at: Mapped[datetime] = mapped_column(UtcDateTime)
     withdrawn_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
@@ -112,4 +112,4 @@ class RecruitmentIdentity(Model):
     participant_id: Mapped[int] = mapped_column(ForeignKey("participant.id", ondelete="CASCADE"), index=True)
     recruiter: Mapped[str] = mapped_column(String(20))  # prolific | connect | link; mturk: before it closed
     external_id: Mapped[str] = mapped_column(String(200))
-    remove_on: Mapped[date | None]  # the day on which the row goes
+    remove_on: Mapped[date | None]  # the day on which the row is deleted

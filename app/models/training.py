@@ -17,31 +17,31 @@ class TrainingJob(JobMixin, LeaseMixin, Model):
     __tablename__ = "training_job"
     __table_args__ = (Index("ix_training_job_to_run", "status", "queued"),)
 
-    name: Mapped[str] = mapped_column(String(80))  # of the model that it is to make
+    name: Mapped[str] = mapped_column(String(80))  # of the model to be made
     method: Mapped[str] = mapped_column(String(20))
     backend: Mapped[str] = mapped_column(String(20))  # local, or a vendor's: openai
     dataset_id: Mapped[int] = mapped_column(ForeignKey("dataset.id"), index=True)
-    base_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)  # none: from nothing
+    base_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), index=True)  # None: from scratch
     config: Mapped[dict[str, Any]] = mapped_column(Json)  # the fields of the training that were given
     spec: Mapped[dict[str, Any] | None] = mapped_column(Json)  # what was asked for: a TrainingSpec
 
     device: Mapped[str | None] = mapped_column(String(120))
     step: Mapped[int | None]
-    steps: Mapped[int | None]  # of how many
-    loss: Mapped[float | None]  # mean of a token, of the last step
-    log: Mapped[str] = mapped_column(Text, default="")  # the last lines that it printed
+    steps: Mapped[int | None]  # the total number
+    loss: Mapped[float | None]  # mean per token, at the last step
+    log: Mapped[str] = mapped_column(Text, default="")  # the last lines of its output
     model_id: Mapped[int | None] = mapped_column(ForeignKey("language_model.id"), unique=True)  # the model that it made
-    registered_step: Mapped[int | None]  # whose weights that model has: of the best evaluation, else the last
+    registered_step: Mapped[int | None]  # whose weights that model has: the best evaluation's, or else the last
 
-    # Of a training at a vendor. The token is stored before anything is sent there, and marks all that is made with it.
+    # For a training at a vendor. The token is stored before anything is sent there, and marks everything made with it.
     remote_token: Mapped[str | None] = mapped_column(String(40))
     remote_file_id: Mapped[str | None] = mapped_column(String(200))
     remote_job_id: Mapped[str | None] = mapped_column(String(200))
-    remote_status: Mapped[str | None] = mapped_column(String(80))  # the vendor's word, as it was said last
-    remote_model: Mapped[str | None] = mapped_column(String(200))  # what came of it, by the vendor's name
-    remote_failures: Mapped[int] = mapped_column(default=0, server_default="0")  # calls in a row that brought no answer
-    trained_tokens: Mapped[int | None] = mapped_column(BigInteger)  # which the vendor charges for
-    poll_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when to look at it next; none: at once
+    remote_status: Mapped[str | None] = mapped_column(String(80))  # the vendor's latest status
+    remote_model: Mapped[str | None] = mapped_column(String(200))  # the resulting model, by the vendor's name
+    remote_failures: Mapped[int] = mapped_column(default=0, server_default="0")  # consecutive calls without an answer
+    trained_tokens: Mapped[int | None] = mapped_column(BigInteger)  # charged for by the vendor
+    poll_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when to look at it next; None: at once
 
 
 class TrainingCharge(Model):
@@ -51,10 +51,10 @@ class TrainingCharge(Model):
 
     token: Mapped[str] = mapped_column(String(40), primary_key=True)  # the job's `remote_token` at that time
     job_id: Mapped[int] = mapped_column(ForeignKey("training_job.id", ondelete="CASCADE"), index=True)
-    at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)  # when it was begun, or when it was over
-    tokens: Mapped[int] = mapped_column(BigInteger)  # trained ones, those of all epochs
+    at: Mapped[datetime] = mapped_column(UtcDateTime, index=True)  # when it began, or when it ended
+    tokens: Mapped[int] = mapped_column(BigInteger)  # trained tokens, of all epochs
     is_estimate: Mapped[bool]
-    price: Mapped[float | None]  # USD for a million of them when it was begun; none: it was unknown
+    price: Mapped[float | None]  # USD per million of them when it began; None: unknown
 
 
 class TrainingEvent(Model):

@@ -23,11 +23,11 @@ class User(UserMixin, Model):
     name: Mapped[str] = mapped_column(String(80), unique=True)
     password_hash: Mapped[str | None] = mapped_column(String(255))  # None: signs in with links only
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    time_zone: Mapped[str | None] = mapped_column(String(64))  # of moments on pages: Europe/Berlin; None: UTC
+    time_zone: Mapped[str | None] = mapped_column(String(64))  # for times on pages: Europe/Berlin; None: UTC
     notice_mail: Mapped[str | None] = mapped_column(String(254))  # where notices go; None: nowhere
     notice_kinds: Mapped[list[str] | None] = mapped_column(Json)  # which ones: some of app/notices/causes.py
-    notices_since: Mapped[datetime | None] = mapped_column(UtcDateTime)  # what came before is not told
-    list_columns: Mapped[dict[str, list[str]] | None] = mapped_column(Json)  # that were chosen, by the name of a list
+    notices_since: Mapped[datetime | None] = mapped_column(UtcDateTime)  # earlier events are not reported
+    list_columns: Mapped[dict[str, list[str]] | None] = mapped_column(Json)  # the chosen ones, by the name of a list
 
 
 class LoginLink(Model):
@@ -76,7 +76,7 @@ class ApiToken(Model):
     scopes: Mapped[list[str]] = mapped_column(Json)  # read | run | people
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # to the minute
+    used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # accurate to the minute
     revoked_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
@@ -105,7 +105,7 @@ class ApiRequest(Model):
     method: Mapped[str] = mapped_column(String(10))
     path: Mapped[str] = mapped_column(String(200))
     subject: Mapped[str] = mapped_column(String(200))  # what was changed, such as "round 3"
-    key: Mapped[str | None] = mapped_column(String(200))  # by which it is done once
-    digest: Mapped[str | None] = mapped_column(String(64))  # the hash of what was asked for with that key
-    status: Mapped[int | None]  # of the answer
+    key: Mapped[str | None] = mapped_column(String(200))  # a change with the same key is made only once
+    digest: Mapped[str | None] = mapped_column(String(64))  # the hash of the request with that key
+    status: Mapped[int | None]  # of the response
     answer: Mapped[Any | None] = mapped_column(Json)

@@ -21,12 +21,12 @@ class Wave(Model):
     study_id: Mapped[int] = mapped_column(ForeignKey("study.id"))
     study_version_id: Mapped[int] = mapped_column(ForeignKey("study_version.id"), index=True)
     name: Mapped[str] = mapped_column(String(40))
-    settings: Mapped[dict[str, Any]] = mapped_column(Json)  # of its file: recruiter, places, codes, the spend cap
+    settings: Mapped[dict[str, Any]] = mapped_column(Json)  # from its file: recruiter, places, codes, the spend cap
     status: Mapped[str] = mapped_column(String(10))  # open | paused | closed
     rehearsal: Mapped[bool] = mapped_column(default=False, server_default=false())  # for bots, not for people
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     closed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    frozen_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # from then on nothing of it changes; unblinded
+    frozen_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # from then on it does not change; unblinded
 
 
 class Submission(Model):
@@ -43,11 +43,11 @@ class Submission(Model):
     status: Mapped[str] = mapped_column(String(12))  # as app/studies/submissions.py names them
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     changed_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    listed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when a table of the recruiter's named it last
-    handed_in: Mapped[str | None] = mapped_column(String(20))  # with which code: of an ending, `no code`, `other code`
+    listed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # when a table from the recruiter last listed it
+    handed_in: Mapped[str | None] = mapped_column(String(20))  # the code's ending, `no code` or `other code`
     other_person: Mapped[bool] = mapped_column(
         default=False, server_default=false()
-    )  # the table says that it is another's
+    )  # the table says that it is another person's
 
 
 class StudyEvent(Model):
