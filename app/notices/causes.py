@@ -32,8 +32,8 @@ KINDS: Mapping[str, Phrase] = {
     REPORTS: Phrase("a participant reports that something is broken, stuck or upsetting"),
 }
 NEAR, REACHED = 80, 100  # percent of a limit
-URGENT = ("broken", "stuck", "upsetting")  # reasons of reports that are told at once
-_MOST = 500  # of one kind in one look: more than that is one mail anyhow
+URGENT = ("broken", "stuck", "upsetting")  # reasons of reports that are notified at once
+_MOST = 500  # of one kind per look: more would be one mail anyway
 
 
 class NoticeCause(NamedTuple):
@@ -100,10 +100,10 @@ def _of_waves(session: Session, since: datetime) -> Iterator[NoticeCause]:
 
 
 def _limits(session: Session, settings: Settings, now: datetime) -> Iterator[NoticeCause]:
-    for limit in limits(session, settings, 0):  # its pace is of no interest here
+    for limit in limits(session, settings, 0):  # the pace is not needed here
         unit = "tokens" if limit.in_tokens else "USD"
         of = "installation" if limit.kind is None else f"{limit.kind} {limit.number}"
-        if limit.kind is None:  # each period is told anew
+        if limit.kind is None:  # each period is reported anew
             of += f" {now:%Y-%m-%d}" if settings.SPENDING_PERIOD == "day" else f" {now:%Y-%m}"
         title = limit.title if limit.kind is None else Phrase("budget of %(job)s", job=limit.title)
         yield from _near(title, of, limit.spent, limit.most, unit, now, "/admin/spend#limits")

@@ -19,9 +19,9 @@ from app.notices.messages import NoticeLine, body_of, mail_of, signature
 from app.notices.recipients import MAIL
 from app.notices.sending import NotSent, post, send_mail
 
-LEASE, LEASE_SECONDS = "notices", 120  # longer than any one try may take
+LEASE, LEASE_SECONDS = "notices", 120  # longer than any single try may take
 EVERY = 5.0  # seconds between two looks
-_AT_ONCE = 20  # batches of a look
+_AT_ONCE = 20  # batches per look
 log = structlog.get_logger()
 
 
@@ -33,7 +33,7 @@ def keep_sending(database: Engine, settings: Settings, stop: threading.Event) ->
             send_due(database, settings, owner)
         except SQLAlchemyError as error:
             log.debug("notices wait for the database", error=str(getattr(error, "orig", error)))
-        except Exception:  # whatever it is, the next look may find it gone; a thread that ended would tell nobody
+        except Exception:  # whatever it is, it may be gone at the next look; a dead thread would report nothing
             log.exception("notices could not be looked for")
 
 

@@ -9,7 +9,7 @@ from email.message import EmailMessage
 from email.utils import format_datetime
 from typing import NamedTuple
 
-_MOST = 50  # lines of a message
+_MOST = 50  # lines in a message
 SLACK = "slack"
 
 

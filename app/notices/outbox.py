@@ -18,13 +18,13 @@ from app.notices.causes import TEST, find_causes
 from app.notices.recipients import MAIL, find_recipients
 
 WAITING, SENT, FAILED, DISMISSED = "waiting", "sent", "failed", "dismissed"
-RETRY, DISMISS = "retry", "dismiss"  # what can be done with those that failed
-LATELY = timedelta(days=1)  # what is older is told to nobody
-KEPT = timedelta(days=90)  # how long notices that were sent stay
+RETRY, DISMISS = "retry", "dismiss"  # what can be done with failed ones
+LATELY = timedelta(days=1)  # older causes are not reported
+KEPT = timedelta(days=90)  # how long sent notices are kept
 _FIRST_WAIT, _LONGEST_WAIT = timedelta(seconds=30), timedelta(hours=1)  # between two tries
-_MOST = 1000  # notices of a batch
-_BETWEEN = timedelta(minutes=1)  # two tests, each of which is a mail
-_SHOWN = 3  # of an experimenter's own page
+_MOST = 1000  # notices in a batch
+_BETWEEN = timedelta(minutes=1)  # between two tests, each of which is a mail
+_SHOWN = 3  # on an experimenter's own page
 
 
 def is_due(session: Session) -> bool:

@@ -14,8 +14,8 @@ from app.models import User
 from app.notices.causes import KINDS
 
 MAIL, WEBHOOK = "mail", "webhook"
-INSTALLATION = ""  # the name of a recipient that is no experimenter
-_LONGEST = 254  # characters of a mail address, by RFC 5321
+INSTALLATION = ""  # the name of the recipient that is no experimenter
+_LONGEST = 254  # characters of a mail address, per RFC 5321
 
 
 class NoticeRecipient(NamedTuple):

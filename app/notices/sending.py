@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from app.core.config import Settings
 
-_SECONDS = 15.0  # for each answer of a server
-_MOST_BYTES = 1000  # of an answer that is read
+_SECONDS = 15.0  # for each response of a server
+_MOST_BYTES = 1000  # read from a response
 
 
 class NotSent(Exception):
