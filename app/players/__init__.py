@@ -12,7 +12,7 @@ _MODULES = {
     "api": "app.players.api.player",
     "local": "app.players.local.player",
 }
-_SERVED = "app.players.local.served_player"  # of a local model that an engine beside the workers serves
+_SERVED = "app.players.local.served_player"  # for a local model served by an engine beside the workers
 
 
 def make_player(spec: PlayerSpec, home: Path | None = None) -> InstantPlayer | ChatPlayer | ModelPlayer:

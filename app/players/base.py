@@ -16,10 +16,10 @@ from app.core.failures import BUSY, MODEL_FAULT, FailureKind, Fault, Outcome
 from app.games.base import JSON, View
 from app.jobs.call_costs import CostSource, Prices, TokenCounts, cost_of, estimated_tokens
 
-# Whether a person waits for the answer that is being asked for, so that a local model makes it before all others.
+# Whether a person waits for the requested answer, so that a local model makes it before all others.
 URGENT: ContextVar[bool] = ContextVar("urgent", default=False)
 
-Refused = tuple[str, str]  # a bad attempt at this turn: its text, and the reason that was given
+Refused = tuple[str, str]  # a refused attempt at this turn: its text, and the reason given
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class PlayerSpec:
     kind: str  # scripted | api | local
     name: str
     options: JSON = field(default_factory=dict)
-    prompt_style: str | None = None  # of a model that is prompted
-    structured: bool = False  # whether it is asked for its moves as JSON
-    system: JSON | None = None  # what it is told beside the rules: `text`, and `prompt`, which is NAME@VERSION
-    served: JSON | None = None  # ServedModel of a local model that is asked there, and not in the worker
+    prompt_style: str | None = None  # for models that are prompted
+    structured: bool = False  # whether it has to give its moves as JSON
+    system: JSON | None = None  # what it is told beside the rules: `text`, and `prompt`, as NAME@VERSION
+    served: JSON | None = None  # the ServedModel that answers for a local model instead of the worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +45,19 @@ class Generation:
     sampling: JSON
     prompt_tokens: int | None
     completion_tokens: int | None
-    latency: float  # seconds from the first request on, retries included, the wait for one's turn to send it not
+    latency: float  # seconds from the first request on, retries included, without the wait for a slot
     retries: int
     error: str | None = None
-    token_ids: list[int] | None = None  # as a local model drew them, the one that ended the answer last
+    token_ids: list[int] | None = None  # as sampled by a local model, including the one that ended the answer
     log_probs: list[float] | None = None  # of these tokens, before masks, temperature and limits
-    reasoning: str | None = None  # what the model thought before, which nobody who plays sees
+    reasoning: str | None = None  # the model's reasoning, which no player sees
     reasoning_tokens: int | None = None  # part of completion_tokens
     cached_tokens: int | None = None  # read from the server's cache; part of prompt_tokens
     cache_write_tokens: int | None = None  # likewise
-    estimated_tokens: int | None = None  # about how many tokens the server did not count
+    estimated_tokens: int | None = None  # roughly how many tokens the server did not count
     cost: float | None = None  # USD; None: unknown, or a model that costs nothing
-    cost_source: CostSource | None = None  # by what it is known
-    outcome: Outcome | None = None  # what came of it, of a model that was asked
+    cost_source: CostSource | None = None  # how it is known
+    outcome: Outcome | None = None  # the outcome, if a model was asked
 
 
 def priced(generation: Generation, prices: Prices | None, server_cost: float | None = None) -> Generation:
@@ -95,7 +95,7 @@ def tokens_of(generation: Generation) -> TokenCounts:
     return TokenCounts(prompt, completion, cached, cache_write, min(generation.reasoning_tokens or 0, completion))
 
 
-MOST_TOKENS = 256  # of an answer where neither a game nor a model's row says
+MOST_TOKENS = 256  # in an answer, unless a game or a model's row says otherwise
 
 
 class ChatSampling(NamedTuple):
@@ -103,10 +103,10 @@ class ChatSampling(NamedTuple):
 
     temperature: float | None = None  # 0 to 2
     top_p: float | None = None  # 0 to 1
-    top_k: int | None = None  # only local models have it
-    max_tokens: int | None = None  # of the answer
-    no_repeat_ngram: int | None = None  # so many tokens in a row never come twice; only local models have it
-    answer_schema: str | None = None  # JSON Schema of the answer; only API models are told it
+    top_k: int | None = None  # only for local models
+    max_tokens: int | None = None  # in the answer
+    no_repeat_ngram: int | None = None  # no sequence of so many tokens occurs twice; only for local models
+    answer_schema: str | None = None  # JSON Schema of the answer; only for API models
 
 
 class PlayerFailed(AppError):

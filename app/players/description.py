@@ -11,9 +11,9 @@ from app.players.base import PlayerSpec
 from app.players.local import options as local_options
 
 PERSON, SCRIPTED, SMALL_MODEL, MODEL = "person", "scripted", "small_model", "model"
-COMPUTER = "computer"  # in a study, where the kind would tell conditions apart
+COMPUTER = "computer"  # in a study, where the kind would reveal the condition
 KINDS = (PERSON, SCRIPTED, SMALL_MODEL, MODEL, COMPUTER)
-SMALL = 1_000_000_000  # weights; a model of fewer may misunderstand plain sentences
+SMALL = 1_000_000_000  # weights; smaller models may misunderstand plain sentences
 
 
 def partner_kind(spec: PlayerSpec | None, home: Path) -> str:

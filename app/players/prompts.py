@@ -36,10 +36,10 @@ from training.marks import FIRST_RENDERER, OTHERS, RENDERER, broken_chat
 
 FOLDER = ROOT / "data" / "prompts"
 Message = dict[str, str]
-USUAL_STYLE = "full"  # how who has no style of their own is prompted
+USUAL_STYLE = "full"  # the prompt style of players without a style of their own
 
-_ANSWER, _SYSTEM = "answer", "system"  # of a prompt
-_JSON = "json"  # how the texts are called that ask for moves as JSON
+_ANSWER, _SYSTEM = "answer", "system"  # parts of a prompt
+_JSON = "json"  # the name of the texts that ask for moves as JSON
 
 _FILE = re.compile(r"(?P<template>(?P<style>[a-z]+)-(?P<number>[0-9]+))(\.[a-z]+)?\.txt")
 _HEADING = re.compile(r"^=== (.+) ===\n", re.MULTILINE)
@@ -132,7 +132,7 @@ def messages(view: View, prompt: JSON, refused: Sequence[Refused] = ()) -> list[
     for move in moves:
         chat.append(_assistant(move.text or "") if move.by == "you" else _user(_partners(move, words)))
     for text, reason in refused:
-        # Some servers refuse an assistant message without content, and it would say nothing to the model.
+        # Some servers refuse an assistant message without content, which would tell the model nothing anyway.
         chat.append(_assistant(text if text.strip() else words["empty reply"]))
         chat.append(_user(Template(words["correction"]).substitute(reason=reason)))
     if system is not None and system["as_system"]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from app.core.errors import Invalid, Phrase
 
-MOST, LONGEST = 4, 100  # texts, as many as OpenAI takes, and characters of each
+MOST, LONGEST = 4, 100  # texts, as many as OpenAI allows, and characters of each
 
 
 def read_stop(raw: object) -> tuple[str, ...]:

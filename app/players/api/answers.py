@@ -13,10 +13,10 @@ from app.core.failures import Outcome
 from app.games.base import JSON
 from training.reasoning import MOST_REASONING, split_reasoning
 
-_MOST_TOKENS = 1_000_000_000  # of one call; more is no count
+_MOST_TOKENS = 1_000_000_000  # in one call; a higher number is no count
 _MOST_DOLLARS = 100_000.0  # likewise
 LIMIT_REACHED = "length"
-STREAMED = "chat.completion.chunk"  # what an event of a stream calls itself, and the completion made of them, too
+STREAMED = "chat.completion.chunk"  # what events of a stream, and the completion made from them, are called
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
 _THINKING_PARTS = {"thinking", "reasoning", "reasoning.text", "reasoning.summary", "summary_text"}
 _TEXT_PARTS = {"text", "output_text"}
@@ -50,7 +50,7 @@ class Answer:
     fingerprint: str | None
     provider: str | None
     left_out: tuple[str, ...]  # types of parts of the content that are neither text nor reasoning
-    streamed: bool  # as events, which nobody asked for
+    streamed: bool  # as events, without being asked to
 
 
 def read_body(raw: bytes) -> JSON | None:
@@ -171,7 +171,7 @@ class _Said:
         self.refusal = text_or_none(message.get("refusal")) or ""
         texts: list[str] = []
         thoughts: list[str] = []
-        for field in _REASONING_FIELDS:  # the same under several names, at some servers
+        for field in _REASONING_FIELDS:  # the same text under several names, at some servers
             self._sort(message.get(field), thoughts, thoughts)
             if thoughts:
                 break
@@ -192,7 +192,7 @@ class _Said:
 
     def _sort_part(self, part: Mapping[str, Any], texts: list[str], thoughts: list[str]) -> None:
         kind = part.get("type", "text")
-        if not isinstance(kind, str):  # which no server means
+        if not isinstance(kind, str):  # no server does so on purpose
             kind = "text"
         if kind == "refusal":
             self.refusal = text_or_none(part.get("refusal")) or self.refusal

@@ -43,11 +43,11 @@ from app.players.api.limits import RateLimits
 from app.players.api.server_errors import read_error
 from training.addresses import ForbiddenAddress, proxy_of
 
-CONNECT_SECONDS = 10.0  # a server that is there accepts sooner, whatever the answer takes
+CONNECT_SECONDS = 10.0  # a server that is up accepts sooner, however long the answer takes
 MOST_ANSWER = 8_000_000  # bytes, unpacked; the longest answers have some ten thousand
-LONGEST_PAUSE = 120.0  # seconds; whoever asks for more is not asked again by this call
+LONGEST_PAUSE = 120.0  # seconds; a server that wants more is not asked again by this call
 _FIRST_PAUSE, _LAST_PAUSE = 0.5, 8.0  # seconds, at most, before the first and before late retries
-_IDLE_SECONDS = 60.0  # that a connection is kept for the next request
+_IDLE_SECONDS = 60.0  # for which a connection is kept for the next request
 _HEADERS = {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": f"Parlor/{__version__}"}
 
 
@@ -56,7 +56,7 @@ class ChatRequest:
     """A request that can be sent repeatedly. `tokens` is the most it may cost, `timeout` applies to each attempt."""
 
     body: bytes
-    headers: Mapping[str, str] = field(repr=False)  # hold the key
+    headers: Mapping[str, str] = field(repr=False)  # contain the key
     tokens: int
     timeout: ClientTimeout
     retries: int
@@ -101,8 +101,8 @@ class _FailedAttempt(NamedTuple):
     what: str
     outcome: Outcome
     again: bool
-    wait: float | None = None  # seconds, as the server orders
-    for_all: bool = False  # the order is meant for every request to the model
+    wait: float | None = None  # seconds, as the server demands
+    for_all: bool = False  # the server means every request to the model
     used: int | None = None  # tokens
     field: str | None = None
 
@@ -115,8 +115,8 @@ class ChatClient:
         self._url = f"{base_url}{endpoint.path}"
         self._rng = rng or random.Random()
         self._limits: dict[object, RateLimits] = {}
-        # A generator, because the end of a loop closes those that are open: asyncio.run does, and whoever runs a
-        # loop in another way calls loop.shutdown_asyncgens().
+        # A generator, because the end of a loop closes those that are open: asyncio.run does so, and whoever runs a
+        # loop differently calls loop.shutdown_asyncgens().
         self._life = open_sessions(base_url)
         self._session: ClientSession | None = None
         self._refused_because = _refused_address(base_url)
@@ -148,12 +148,12 @@ class ChatClient:
                     return ChatResponse(found, retries, time.perf_counter() - began)
                 used = found.used
                 if found.for_all and found.wait is not None:
-                    limits.hold(min(found.wait, LONGEST_PAUSE))  # before the next one takes the place
+                    limits.hold(min(found.wait, LONGEST_PAUSE))  # before the next one takes its place
             finally:
                 limits.leave(call.tokens, used)
             if not found.again or retries >= call.retries:
                 return ChatFailure(found.what, found.outcome, retries, time.perf_counter() - began, found.field)
-            if not found.for_all:  # else the limits make it wait, with everybody
+            if not found.for_all:  # otherwise the limits make it wait, with all others
                 await asyncio.sleep(pause(retries, self._rng) if found.wait is None else found.wait)
             retries += 1
 
@@ -217,7 +217,7 @@ def ordered_pause(headers: Mapping[str, str], now: float) -> float | None:
 
 # ---- Sessions ------------------------------------------------------------------
 
-# Open connections belong to a loop.
+# Open connections belong to an event loop.
 _clients: dict[tuple[asyncio.AbstractEventLoop, str, Endpoint], ChatClient] = {}
 
 
@@ -236,7 +236,7 @@ def client(base_url: str, endpoint: Endpoint = CHAT) -> ChatClient:
 async def open_sessions(base_url: str) -> AsyncGenerator[ClientSession]:
     """A session for an address that refuses forbidden addresses; it is closed with the generator."""
     proxy = proxy_of(base_url)
-    # A proxy is the operator's own, and looks up names by itself.
+    # A proxy is the operator's own, and resolves names itself.
     checked = None if proxy else open_socket
     connector = TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS, ttl_dns_cache=300, socket_factory=checked)
     async with ClientSession(

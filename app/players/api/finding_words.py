@@ -7,7 +7,7 @@ from app.players.api.options import ApiOptions
 from app.players.api.reasoning import OFF
 from app.players.api.server_findings import Extent, SamplingCheck, SamplingState, ServerFindings
 
-Line = tuple[Phrase, Phrase | Verbatim]  # what it is about, and what was found
+Line = tuple[Phrase, Phrase | Verbatim]  # the subject, and the finding
 
 _STATES: dict[SamplingState, Phrase] = {
     "sent": Phrase("sent, and it has an effect"),

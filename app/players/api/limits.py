@@ -8,8 +8,8 @@ import asyncio
 from collections import deque
 from typing import NamedTuple
 
-_BURST = 0.05  # of a minute's tokens may be spent at once
-_CRUMB = 1e-6  # tokens; what rounding leaves is not waited for
+_BURST = 0.05  # the share of a minute's tokens that may be spent at once
+_CRUMB = 1e-6  # tokens; not waited for, as rounding leaves less
 
 
 class _Waiter(NamedTuple):
@@ -55,7 +55,7 @@ class RateLimits:
             await waiter.turn
         except asyncio.CancelledError:
             if waiter.turn.cancelled():
-                self._let_in()  # it may have been the first in the queue, and the next one wants less
+                self._let_in()  # it may have been the first in the queue, and the next one may need less
             else:
                 self.leave(tokens, 0)
             raise
@@ -86,11 +86,11 @@ class RateLimits:
         held = max(0.0, self._held_until - now)
         if self.tokens_per_minute is None:
             return held
-        # What flows in during a minute and what may be spent at once are together a minute's tokens.
+        # A minute's refill and the burst together are a minute's tokens.
         rate = self.tokens_per_minute * (1 - _BURST) / 60
         self._level = min(self._capacity, self._level + (now - self._filled_at) * rate)
         self._filled_at = now
-        # A request that is larger than the burst goes as soon as all of the burst is there, and is paid off after.
+        # A request larger than the burst starts once the whole burst is available, and its rest is paid off afterwards.
         missing = min(tokens, self._capacity) - self._level
         return max(held, missing / rate) if missing > _CRUMB else held
 

@@ -34,7 +34,7 @@ _OPTIONS = (
     "sampling_state", "reasoning", "reasoning_room", "reasoning_form", "stop", "structured_output",
     "structured_form",
 )  # fmt: skip
-_OWN_FIELDS = {"model", "messages", "n", "stream", *SAMPLING_FIELDS, *TOKEN_FIELDS}  # never in extra
+_OWN_FIELDS = {"model", "messages", "n", "stream", *SAMPLING_FIELDS, *TOKEN_FIELDS}  # never in `extra`
 _NOT_ITS_OWN = Phrase("fields that have no option of their own")
 _MOST_EXTRA = 10_000
 HIGHEST_PRICE = 1e6  # USD for a million tokens
@@ -59,23 +59,23 @@ class ApiOptions:
     max_tokens: int | None  # None: the game's own limit
     token_field: str
     extra: JSON
-    in_flight: int  # requests to the model at once, of all matches of a process
-    tokens_per_minute: int | None  # of prompts and completions together; None: any number
-    price_in: float | None  # USD for a million tokens of prompts; None: unknown
-    price_out: float | None  # likewise of answers
-    price_cached: float | None  # likewise of tokens of prompts read from the cache; None: as price_in
-    price_cache_write: float | None  # likewise of those written to the cache; None: as price_in
-    price_reasoning: float | None  # likewise of reasoning; None: as price_out
-    price_training: float | None  # likewise of what a training at the vendor reads
-    key_host: str | None  # the only host that the key is sent to; None: wherever the model is
-    refused_fields: tuple[str, ...]  # of REFUSABLE_FIELDS, which the server has refused and is not sent
-    sampling_state: str  # of a temperature that is sent: shown to have an effect, or unverified
+    in_flight: int  # simultaneous requests to the model, from all matches of a process
+    tokens_per_minute: int | None  # for prompts and completions together; None: unlimited
+    price_in: float | None  # USD per million prompt tokens; None: unknown
+    price_out: float | None  # likewise for answers
+    price_cached: float | None  # likewise for prompt tokens read from the cache; None: as price_in
+    price_cache_write: float | None  # likewise for those written to the cache; None: as price_in
+    price_reasoning: float | None  # likewise for reasoning; None: as price_out
+    price_training: float | None  # likewise for the tokens of a training at the vendor
+    key_host: str | None  # the only host that gets the key; None: wherever the model is
+    refused_fields: tuple[str, ...]  # those of REFUSABLE_FIELDS that the server has refused and is not sent
+    sampling_state: str  # of a temperature that is sent: with a proven effect, or unverified
     reasoning: str | int  # server, off, low, medium, high, or a number of tokens
     reasoning_room: int  # tokens for reasoning beside the limit of a move
-    reasoning_form: str  # in which the server is told
+    reasoning_form: str  # how the server is told
     stop: tuple[str, ...]  # texts before which an answer ends
-    structured_output: str  # whether answers are held to schemas, where a call has one: off or json_schema
-    structured_form: str  # in which the server is told
+    structured_output: str  # whether answers must follow schemas if a call has one: off or json_schema
+    structured_form: str  # how the server is told
 
     @property
     def prices(self) -> Prices | None:
@@ -89,7 +89,7 @@ def read_options(raw: Mapping[str, Any]) -> ApiOptions:
     """Validate a row's options; numbers may be given as text. Raises Invalid, which never shows a key."""
     unknown = sorted(set(raw) - set(_OPTIONS))
     if unknown:
-        # Only the names: whoever stores the key itself by mistake must not find it in a log.
+        # Only the names: a key stored here by mistake must not appear in a log.
         raise Invalid(
             "option",
             expected=Verbatim(", ".join(_OPTIONS)),

@@ -27,8 +27,8 @@ from app.players.api.structured import response_format
 from app.players.base import MOST_TOKENS, ChatSampling, Generation, PlayerFailed, PlayerSpec, Refused, priced
 from training.marks import broken_chat
 
-MOST_CHARACTERS = 8  # of a token on average: no vocabulary has longer ones in what people write
-_LONGEST_NAME = 200  # characters of the name that a server gives a model
+MOST_CHARACTERS = 8  # per token on average: no vocabulary has longer tokens in what people write
+_LONGEST_NAME = 200  # characters of a server's name for a model
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class _RequestTemplate:
 
     sampling: JSON
     begin: str
-    most_tokens: int  # of the move and the reasoning before it
+    most_tokens: int  # for the move and the reasoning before it
     move_tokens: int
 
 
@@ -50,7 +50,7 @@ class Exchange:
     generation: Generation
     outcome: Outcome
     answer: Answer | None = None
-    body: JSON = field(default_factory=dict)  # as the server sent it
+    body: JSON = field(default_factory=dict)  # as sent by the server
 
     def move(self) -> Generation:
         """The call, if its answer is a move. Raises PlayerFailed."""
@@ -72,7 +72,7 @@ class ApiPlayer:
     _templates: dict[tuple[object, ...], _RequestTemplate] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-    _reasoned: deque[int] = field(  # tokens of the latest moves
+    _reasoned: deque[int] = field(  # reasoning tokens of the latest moves
         default_factory=lambda: deque(maxlen=100), init=False, repr=False, compare=False
     )
 

@@ -33,14 +33,14 @@ from app.players.api.server_findings import (
 from app.players.base import ChatSampling, Generation
 from training.marks import broken_chat
 
-_CALL_SECONDS = 20.0  # of each call after the first
-_ROOMS = (2_000, 8_000)  # tokens for reasoning, tried one after the other where it left no room for a move
-_SHORT = 64  # tokens of the answer to a sum
+_CALL_SECONDS = 20.0  # for each call after the first
+_ROOMS = (2_000, 8_000)  # tokens for reasoning, tried in turn where it left no room for a move
+_SHORT = 64  # tokens for the answer to a sum
 _MOST_ROOM = 4_000  # tokens for reasoning before the answer to a sum
-_MOST_FORMS = 3  # in which reasoning is switched off
-_STEP = 1_000  # tokens; rooms are told in multiples of it
-_CHARACTERS_A_TOKEN = 4  # of reasoning whose tokens nobody counts
-_HIDDEN = 64  # tokens more than an answer has characters, which must have been reasoning
+_MOST_FORMS = 3  # of switching reasoning off
+_STEP = 1_000  # tokens; rooms are multiples of it
+_CHARACTERS_A_TOKEN = 4  # in reasoning whose tokens nobody counts
+_HIDDEN = 64  # an answer with so many more tokens than characters must have had reasoning
 _ALWAYS = re.compile(
     r"mandatory|cannot be (?:disabled|turned off|switched off)|does not support ['\"`]?(?:none|disabled|false)",
     re.IGNORECASE,
@@ -124,7 +124,7 @@ class ServerTest:
         )
         player = ApiPlayer(self.player.name, short)
         found = self._keep(await player.exchange(chat, ChatSampling(max_tokens=_SHORT)))
-        # What it was refused holds for all calls.
+        # A field that this call was refused is refused in all calls.
         refused = dict.fromkeys((*self.player.options.refused_fields, *player.options.refused_fields))
         self._change(token_field=player.options.token_field, refused_fields=tuple(refused))
         if found.outcome not in ("move", "no_room") and not _is_refusal(found):
@@ -196,7 +196,7 @@ class ServerTest:
             rest.switch, rest.form = "on", options.reasoning_form
 
     def _summary(self, first: Exchange, rest: "_Rest", sampling: ChatSampling, raised: int) -> ServerFindings:
-        answer, options = cast(Answer, first.answer), self.player.options  # it is a move
+        answer, options = cast(Answer, first.answer), self.player.options  # the first answer is a move
         prompt = sum(each.prompt_tokens or 0 for each in self.calls)
         completion = sum(each.completion_tokens or 0 for each in self.calls)
         reasons = rest.reasons
@@ -235,7 +235,7 @@ class _Rest:
     reasons: Reasoning
     log_probs: Extent = "not tried"
     structured_output: Extent = "not tried"
-    sampled: tuple[str, ...] = ()  # fields that were sent in a call that was answered, or refused and left out
+    sampled: tuple[str, ...] = ()  # fields of calls that were answered, and refused fields that were left out
     switch: Switch = "not tried"
     form: str | None = None
 

@@ -7,7 +7,7 @@ from app.core.errors import Invalid, Phrase, either
 from app.games.base import JSON
 from app.players.api.addresses import is_within
 
-OFF, SERVER = "off", "server"  # not at all; whatever the server does by itself, as nothing is sent
+OFF, SERVER = "off", "server"  # no reasoning; the server's own default, as nothing is sent
 ROOM = {SERVER: 0, OFF: 0, "low": 2_000, "medium": 8_000, "high": 24_000}  # tokens beside the limit of a move
 FORMS = (
     EFFORT := "effort", SWITCH := "switch", THINKING := "thinking", BUDGET := "budget", REASONING := "reasoning",

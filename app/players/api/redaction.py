@@ -6,7 +6,7 @@ _LIKE_A_KEY = re.compile(
     r"[Bb]earer\s+\S+|(?<![A-Za-z0-9])(?:(?:[spr]k-|gsk_|hf_|xai-|nvapi-)[\w*.-]{8,}|AIza[\w*-]{8,})"
 )
 _WORD = re.compile(r"[^\s\"'`,;:()<>\[\]{}]+")
-_PIECE = 8  # this many characters of the key in a row are taken for the key
+_PIECE = 8  # this many consecutive characters of the key count as the key
 
 
 def without_key(text: str, key: str) -> str:

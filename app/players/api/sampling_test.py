@@ -16,9 +16,9 @@ from app.players.api.server_findings import DRAWS, REFUSED, SENT, UNVERIFIED, Sa
 from app.players.base import ChatSampling, Generation
 from training.marks import broken_chat
 
-_LOWEST = (0.0, 0.01)  # temperatures, of which the first is used that the server takes
+_LOWEST = (0.0, 0.01)  # temperatures, of which the first is used that the server accepts
 _HIGHEST = (2.0, 1.5, 1.0)
-_LEAST_LIKELY = 0.01  # a difference that chance alone brings more seldom is an effect
+_LEAST_LIKELY = 0.01  # a difference that is less likely by chance is an effect
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from app.players.api.options import ApiOptions
 from app.players.api.redaction import without_key
 
 LONGEST_ERROR = 300  # characters
-_BYTES_A_TOKEN = 4  # of a request, roughly; the server counts them in its answer
+_BYTES_A_TOKEN = 4  # in a request, roughly; the server's answer has the exact count
 
 
 async def send(
@@ -43,7 +43,7 @@ async def send(
     timeout = ClientTimeout(options.timeout, sock_connect=min(options.timeout, CONNECT_SECONDS))
     call = ChatRequest(body, headers, len(body) // _BYTES_A_TOKEN + most_tokens, timeout, options.retries)
     server = client(options.base_url, endpoint)
-    # Another key or another organisation is another account, with limits of its own.
+    # Another key or organisation is another account, with its own limits.
     whose = (options.model, options.key_env, options.organisation)
     found = await server.complete(call, server.limits(whose, options.in_flight, options.tokens_per_minute))
     if isinstance(found, ChatFailure):

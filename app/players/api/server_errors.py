@@ -8,12 +8,12 @@ from app.core.failures import Outcome
 from app.players.api.answers import mapping
 
 TOKEN_FIELDS = ("max_tokens", "max_completion_tokens")
-SAMPLING_FIELDS = ("temperature", "top_p", "seed")  # that a request does without
+SAMPLING_FIELDS = ("temperature", "top_p", "seed")  # which a request can do without
 FORMAT_FIELD = "response_format"  # likewise
 REFUSABLE_FIELDS = (*SAMPLING_FIELDS, FORMAT_FIELD)
-_TRY_AGAIN = {408, 409, 425, 429}  # and all from 500 on
+_TRY_AGAIN = {408, 409, 425, 429}  # and all from 500 up
 _DENIED = {401, 402, 403, 404, 405, 407, 410}
-# Vendors send some of these as 400 or 429, which would mean something else.
+# Vendors send some of these with 400 or 429, which would mean something else.
 DENIED_CODES = {
     "insufficient_quota",
     "billing_not_active",
@@ -59,7 +59,7 @@ class ServerError(NamedTuple):
     outcome: Outcome
     message: str
     field: str | None = None
-    again: bool = False  # whether the same request is worth another attempt
+    again: bool = False  # whether the same request is worth repeating
 
 
 def read_error(status: int, body: object) -> ServerError:

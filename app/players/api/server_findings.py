@@ -10,13 +10,13 @@ from app.games.base import JSON
 from app.players.api.server_errors import FORMAT_FIELD
 
 SamplingState = Literal["sent", "refused", "unverified"]
-SENT: SamplingState = "sent"  # and shown to have an effect
-REFUSED: SamplingState = "refused"  # by the server, so it is left out
-UNVERIFIED: SamplingState = "unverified"  # taken by the server, which may ignore it
+SENT: SamplingState = "sent"  # sent, and shown to have an effect
+REFUSED: SamplingState = "refused"  # refused by the server, so it is left out
+UNVERIFIED: SamplingState = "unverified"  # accepted by the server, which may ignore it
 SAMPLING_STATES: tuple[SamplingState, ...] = get_args(SamplingState)
 
-PROBE_SECONDS = 45.0  # that a test call may take to find out more than its move, or a check of sampling to be made
-DRAWS = 8  # at each of two temperatures, to see whether they differ
+PROBE_SECONDS = 45.0  # that a test call may take beyond its move, or a check of sampling in all
+DRAWS = 8  # at each of two temperatures, to see whether these differ
 
 Switch = Literal["off", "on", "always", "not found", "not tried"]
 Extent = Literal["yes", "ignored", "refused", "not tried"]
@@ -45,31 +45,31 @@ class ServerFindings(BaseModel):
 
     version: Literal[1] = 1
     at: datetime
-    changed_at: datetime | None = None  # when a later call was refused what is said here to be taken
+    changed_at: datetime | None = None  # when a later call was refused something accepted here
     token_field: str
-    keeps_limit: bool | None  # of tokens; None where the answer was too short to tell
-    sampling: dict[str, SamplingState]  # by field; what was not tried is missing
+    keeps_limit: bool | None  # the limit of tokens; None if the answer was too short to tell
+    sampling: dict[str, SamplingState]  # by field; untested fields are missing
     check: SamplingCheck | None = None
-    reasoning: Reasoning  # whether it reasoned as the row asks for; hidden: only its tokens are told
-    reasoning_tokens: int | None  # most of one call
-    reasoning_switch: Switch  # what was found to switch it; always: it cannot be off
+    reasoning: Reasoning  # whether it reasoned as the row asks for; hidden: only token counts are shown
+    reasoning_tokens: int | None  # the most in one call
+    reasoning_switch: Switch  # what was found to switch it; always: it cannot be switched off
     reasoning_form: str | None  # in which it was switched
-    reasoning_room: int | None  # tokens beside a move that are enough; None where it does not reason
+    reasoning_room: int | None  # tokens that are enough beside a move; None if it does not reason
     usage: bool
     cached_tokens: bool
     cost: bool
     log_probs: Extent
     structured_output: Extent
-    streams: bool  # though nobody asked for it
-    model: str | None  # the name that the server gives the model
+    streams: bool  # although nobody asked for it
+    model: str | None  # the server's name for the model
     fingerprint: str | None
     provider: str | None
     calls: int
     prompt_tokens: int
     completion_tokens: int
-    usd: float | None  # what the calls have cost, as far as the server or the row's prices say; None: unknown
-    options: dict[str, Any] = {}  # of the row, which follow from this and were set by the test call
-    unanswered: tuple[str, ...] = ()  # calls of the test that brought no answer, a line each
+    usd: float | None  # the cost of the calls, as far as the server or the row's prices tell; None: unknown
+    options: dict[str, Any] = {}  # options of the row that follow from this and were set by the test call
+    unanswered: tuple[str, ...] = ()  # calls of the test without an answer, one line each
 
     def after_refusal(self, token_field: str, refused: Iterable[str], now: datetime) -> "ServerFindings":
         """The findings updated with what a later call was refused."""

@@ -9,8 +9,8 @@ from app.players.api.addresses import is_within
 from app.players.api.server_errors import FORMAT_FIELD
 
 OFF, JSON_SCHEMA = "off", "json_schema"
-STRUCTURED = (OFF, JSON_SCHEMA)  # what the option structured_output may be
-# The schema under a name, as OpenAI takes it and nearly all others do; bare; or any JSON, with no schema.
+STRUCTURED = (OFF, JSON_SCHEMA)  # the values of the option structured_output
+# A schema with a name, as OpenAI and nearly all others take it; a bare schema; or any JSON, without a schema.
 FORMS = (NAMED := "named", BARE := "bare", ANY_JSON := "any_json")
 _FORM_OF_HOST = {"together.ai": BARE, "together.xyz": BARE, "deepseek.com": ANY_JSON}
 

@@ -13,14 +13,14 @@ from app.core.errors import Conflict, Invalid, Phrase, Verbatim
 from app.players.local.options import LocalOptions
 from app.players.local.serving import LLAMA_CPP, TRANSFORMERS, Engine
 
-_PARTS = ("fastapi", "uvicorn", "openai")  # of transformers[serving]
+_PARTS = ("fastapi", "uvicorn", "openai")  # the packages of transformers[serving]
 _MEMORY = re.compile(r"out of memory|OutOfMemory|MemoryError|can(?:no|')t allocate memory|bad_alloc", re.IGNORECASE)
-_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # of adapters; vLLM, LoRAConfig
+_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # of adapters; from LoRAConfig of vLLM
 MOST_RANK = _RANKS[-1]
-_AT_ONCE = 2  # adapters in a batch: those of the two players of a match
-ADAPTERS_AT_RUN_TIME = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True"}  # in the environment of vLLM
+_AT_ONCE = 2  # adapters in a batch: those of a match's two players
+ADAPTERS_AT_RUN_TIME = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True"}  # for the environment of vLLM
 MERGED = "merged"
-_CPU_NUMBERS = 4  # bytes of a weight in float32
+_CPU_NUMBERS = 4  # bytes of a float32 weight
 
 
 def check_startable(engine: Engine) -> None:

@@ -22,10 +22,10 @@ _OPTIONS = (
     "path", "sha256", "temperature", "top_k", "top_p", "max_tokens", "in_flight", "device", "dtype", "reasoning",
     "reasoning_room", "stop", "template_arguments",
 )  # fmt: skip
-TEMPLATE = "template"  # as the chat template has it by itself
+TEMPLATE = "template"  # as the chat template's default has it
 REASONING = (TEMPLATE, *(word for word in reasoning.ROOM if word != reasoning.SERVER))
 TEMPLATE_ROOM = reasoning.ROOM["medium"]  # tokens
-PLAYED_WITH = ("reasoning", "reasoning_room", "template_arguments")  # what a model trained from another has of it
+PLAYED_WITH = ("reasoning", "reasoning_room", "template_arguments")  # what a model inherits from its training's base
 _OWN_ARGUMENTS = {  # of the call that renders a chat
     "add_generation_prompt", "chat_template", "continue_final_message", "conversation", "conversations", "documents",
     "max_length", "messages", "padding", "return_assistant_tokens_mask", "return_dict", "return_tensors",
@@ -40,13 +40,13 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 class LocalOptions:
     """The options of a local model in a registry row. `auto` is the GPU with bfloat16, else the CPU with float32."""
 
-    path: str  # as the row has it; `resolve` says where that is
-    sha256: str  # of the checkpoint, as `training.checkpoints` gives it
+    path: str  # as in the row; `resolve` gives the full path
+    sha256: str  # of the checkpoint, as given by `training.checkpoints`
     temperature: float  # 0: greedy
     top_k: int | None  # None: any token
     top_p: float | None
     max_tokens: int | None  # None: the game's own limit
-    in_flight: int  # matches that are batched together
+    in_flight: int  # matches batched together
     device: str
     dtype: str
     reasoning: str | int  # template, off, low, medium, high, or a number of tokens
@@ -129,7 +129,7 @@ def _usual_arguments(wanted: str | int) -> JSON:
 
 def resolve(home: Path, path: str) -> Path:
     """The folder for a row's path: a relative one is in PARLOR_HOME if it exists there, else in the project."""
-    inside = home / path  # an absolute path stays what it is
+    inside = home / path  # an absolute path stays unchanged
     return inside if inside.exists() else ROOT / path
 
 

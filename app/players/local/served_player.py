@@ -28,9 +28,9 @@ from app.players.local.options import TEMPLATE_ROOM, LocalOptions, read_options
 from app.players.local.serving import LLAMA_CPP, TRANSFORMERS, ServedModel, marks_of, read_served
 from training.marks import broken_chat
 
-_TIMEOUT = 600  # seconds of an attempt; an engine that hangs is ended long before by the command that watches it
+_TIMEOUT = 600  # seconds per attempt; the command that watches an engine ends one that hangs long before
 _LEAST_SHARE = 1e-6
-_KEPT = ("finish_reason", "characters_before_cut", "left_out", "refused")  # of what the player of an API records
+_KEPT = ("finish_reason", "characters_before_cut", "left_out", "refused")  # from the record of the API player
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class ServedPlayer:
         key = used, most
         if (options := self._asked.get(key)) is None:
             options = self._asked[key] = request_options(self.options, self.served, used, most)
-        if seed is not None and self.served.engine != TRANSFORMERS:  # there it would be that of all answers under way
+        if seed is not None and self.served.engine != TRANSFORMERS:  # there it would seed all answers under way
             options = replace(options, seed=int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4], "little") >> 1)
         broken = broken_chat(messages, marks_of(self.served.tokenizer.marks))
         asked = ChatSampling(max_tokens=most)
@@ -120,7 +120,7 @@ class ServedPlayer:
                 recorded["finish_reason"] = STOP_STRING
                 return replace(found, text=text)
         tokens = read_tokens(exchange.body)
-        # With reasoning, nobody says which of the tokens are the move's.
+        # With reasoning, it is unknown which tokens are the move's.
         if tokens is None or found.reasoning is not None or recorded.get("finish_reason") != STOP:
             return found
         recorded |= {"tokenizer": self.served.tokenizer.sha256, "prompt_sha256": tokens.prompt_sha256}
@@ -139,7 +139,7 @@ def request_options(options: LocalOptions, served: ServedModel, used: Sampling, 
         "model": served.model, "base_url": served.base_url, "key_env": "", "timeout": _TIMEOUT, "extra": extra,
         "temperature": used.temperature, "top_p": _top_p(used), "max_tokens": most, "reasoning_room": room,
         "in_flight": served.at_once(options.in_flight),
-        # transformers serve fails where it is sent one: it hands its tokenizer to nobody who would look for it.
+        # transformers serve fails on a stop string: it does not pass its tokenizer to the code that looks for it.
         "stop": () if served.engine == TRANSFORMERS else options.stop,
     }  # fmt: skip
     return read_api_options(raw)
@@ -150,7 +150,7 @@ def _engine_fields(served: ServedModel, used: Sampling, most: int) -> dict[str, 
     others from the checkpoint's generation_config.json.
     """
     ends = [*served.tokenizer.ends]
-    if served.engine == TRANSFORMERS:  # refuses other fields; the rest of its config would be the checkpoint's
+    if served.engine == TRANSFORMERS:  # it refuses other fields; the rest of its config would be the checkpoint's
         config = {
             "do_sample": used.temperature > 0, "top_k": used.top_k or 0, "top_p": _top_p(used),
             "temperature": used.temperature or 1.0, "max_new_tokens": most, "eos_token_id": ends,

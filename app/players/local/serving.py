@@ -19,11 +19,11 @@ NAMES: Mapping[Engine, str] = {TRANSFORMERS: "transformers serve", VLLM: "vLLM",
 State = Literal["starting", "ready", "away", "stopped"]
 STARTING: State = "starting"
 READY: State = "ready"
-AWAY: State = "away"  # gives no answer; one that was started here is started again
+AWAY: State = "away"  # gives no answer; one that was started here is restarted
 STOPPED: State = "stopped"
 PLAY_WITH = (WORKER, SERVER) = ("worker", "server")  # who computes a local model's answers
 WATCHED_FOR = timedelta(seconds=60)  # without a renewal, after which the command counts as ended
-# Requests at once to an engine that answers one after the other: more would only wait, and be counted as late.
+# Simultaneous requests to an engine that answers one after the other: more would only wait, and count as late.
 _AT_ONCE: Mapping[Engine, int] = {TRANSFORMERS: 8}
 
 _STATES: Mapping[State, Phrase] = {
@@ -39,9 +39,9 @@ class TokenizerFacts(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    sha256: str | None  # as training.rendering.tokenizer_hash has it
+    sha256: str | None  # as given by training.rendering.tokenizer_hash
     ends: tuple[int, ...]  # the tokens that end an answer
-    lets_reason: bool  # whether the chat template has, or lets, the model reason
+    lets_reason: bool  # whether the chat template makes or lets the model reason
     marks: OwnMarks  # without those that are broken for all models
 
 
@@ -53,18 +53,18 @@ class ServedModel(BaseModel):
     version: Literal[1] = 1
     engine: Engine
     base_url: str
-    model: str  # by which name the engine is asked
-    dtype: str | None  # in which numbers it computes; None where nobody here knows
+    model: str  # the engine's name for it
+    dtype: str | None  # the number format that it computes in; None if unknown here
     tokenizer: TokenizerFacts
     state: State
-    since: datetime  # of the state
-    watcher: str  # of the command that watches it, a name that no other has
+    since: datetime  # when the state began
+    watcher: str  # the unique name of the command that watches it
     watched_until: datetime
     restarts: int = 0
-    error: str | None = None  # why it gave no answer, the last time that it gave none
+    error: str | None = None  # why it last gave no answer
     seen_at: datetime | None = None  # when it last answered
-    lora_rank: int | None = None  # the largest rank of adapters that it can be handed as it runs; None: it takes none
-    is_adapter: bool = False  # whether `model` are adapters that it has to be handed first; never so in a row
+    lora_rank: int | None = None  # the highest rank of adapters that it can load while running; None: it loads none
+    is_adapter: bool = False  # whether `model` are adapters that it has to load first; never so in a row
 
     def is_watched(self, now: datetime) -> bool:
         """Whether a command watches it and has not been killed since."""

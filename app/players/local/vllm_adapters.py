@@ -26,7 +26,7 @@ from app.players.api.remote_models import ListFailed, json_or_text, list_remote
 from app.players.api.sending import one_line
 from app.players.api.server_errors import read_error
 
-_SECONDS = 120.0  # within which adapters are read from a disk
+_SECONDS = 120.0  # seconds in which adapters are read from a disk
 _ALREADY = re.compile(r"already been loaded", re.IGNORECASE)
 _RANK = re.compile(r"max_lora_rank", re.IGNORECASE)
 _ABOUT_ADAPTERS = re.compile(r"lora|adapter", re.IGNORECASE)
@@ -49,7 +49,7 @@ class _Reply(NamedTuple):
 
 _Loads = dict[tuple[str, str], "asyncio.Task[None]"]
 
-# By address and name. Another process may have had them unloaded since, and a server forgets them when it ends.
+# By address and name. Another process may have unloaded them since, and a server forgets them when it ends.
 _loaded: dict[tuple[str, str], float] = {}  # when, by time.monotonic
 _under_way: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loads] = WeakKeyDictionary()
 
@@ -83,7 +83,7 @@ async def were_forgotten(options: ApiOptions, since: float) -> bool:
         return False
     if options.model in listed:
         return _loaded.get(key, since) > since
-    if _loaded.get(key, asked) <= asked:  # else another call has had them loaded while this one asked
+    if _loaded.get(key, asked) <= asked:  # otherwise another call had them loaded while this one asked
         _loaded.pop(key, None)
     return True
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 LEAST, MOST = 1, 7
 MIDDLE = 4.0
-_GAIN, _LOSS, _SHORT = 0.5, 1.25, 1.0  # of the rating
+_GAIN, _LOSS, _SHORT = 0.5, 1.25, 1.0  # changes of the rating
 _FEW_WORDS = 4
 _WORD = re.compile(r"[a-z']+")
 

@@ -10,7 +10,7 @@ from app.players.base import ChatSampling, Generation, PlayerSpec
 from app.players.scripted.chat.prompts import ANSWER, REVISE, read_prompt
 from app.players.scripted.chat.speech import SPEAKERS, unreadable
 
-CHAT = "chat"  # the option that says as whom a scripted player answers chats
+CHAT = "chat"  # the option for the role in which a scripted player answers chats
 _AT_ONCE = 1024
 
 

@@ -23,7 +23,7 @@ _TASKS = (
     (re.compile(r"Improve the answer\b.*"), REVISE),
     (re.compile(r"Answer in your own words\b.*"), ANSWER),
 )
-_NOTE = re.compile(r"Others rated how well\b.*")  # ends the text before it, and is no task
+_NOTE = re.compile(r"Others rated how well\b.*")  # ends the text before it, but is no task
 
 
 @dataclass(frozen=True, slots=True)

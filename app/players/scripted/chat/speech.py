@@ -9,8 +9,8 @@ from app.players.scripted.chat.prompts import ANSWER, RATE_TALK, REVISE, Society
 
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 _LETTERS = re.compile(r"[A-Za-z]{5,}")
-_LONGEST_MEMORY = 2  # sentences of a remembered answer that are said again
-_BIAS = 1.0  # by which who remembers bad answers rates bad ones higher, and good ones lower
+_LONGEST_MEMORY = 2  # sentences repeated from a remembered answer
+_BIAS = 1.0  # by which a player that remembers bad answers rates bad ones higher, and good ones lower
 _UNREADABLE = ("Hard to say.", "It is somewhere in the middle, I think.", "Rating: very good\nReason: I like it.")
 
 _PLAIN = (

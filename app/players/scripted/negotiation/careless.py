@@ -10,8 +10,8 @@ from app.games.base import View
 from app.games.negotiation.contexts import ITEMS
 from app.players.scripted.negotiation import negotiator
 
-_FORGETS = 0.65  # how often it proposes what comes to its mind instead of what was agreed
-_HASTY = 0.08  # how often it proposes when it would have had something to say
+_FORGETS = 0.65  # how often it proposes its own idea instead of what was agreed
+_HASTY = 0.08  # how often it proposes although it had something to say
 
 
 def choose(view: View, rng: random.Random) -> str:

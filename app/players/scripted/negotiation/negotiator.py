@@ -20,10 +20,10 @@ from app.players.scripted.negotiation import phrases
 Worths = tuple[float, float, float]
 _Slope = tuple[float, float, float, float]
 
-_STEPS = (0.4, 0.0)  # how far above the fair level it asks, by the answers to its offers so far
-_PATIENCE = 9  # own messages after which it makes its last offer
+_STEPS = (0.4, 0.0)  # how far above the fair level it asks, by the number of answers to its offers
+_PATIENCE = 9  # its own messages after which it makes its last offer
 _NOTHING = 1e-9  # utilities are sums of fractions
-_LOWEST = 0.4  # the least part of the fair level that it ever settles for while there is time
+_LOWEST = 0.4  # the smallest part of the fair level that it settles for while there is time
 
 
 class _Deal(NamedTuple):
@@ -65,7 +65,7 @@ class _Position:
         self.counts: Counts = counts["book"], counts["hat"], counts["ball"]
         self.values: Counts = values["book"], values["hat"], values["ball"]
         self.lam = float(view.facts["lambda"])
-        self.left = int(view.facts["limit"]) - view.ply  # moves of both seats that are left, this one included
+        self.left = int(view.facts["limit"]) - view.ply  # moves left for both seats, including this one
         self.answering = bool(view.transcript) and view.transcript[-1].kind == "proposal"
         self.may_propose = any(move["kind"] == "proposal" for move in view.may)
         heard = tuple((entry.by, entry.text) for entry in view.transcript if entry.kind == "message")
@@ -231,8 +231,8 @@ class _Deals(NamedTuple):
 
     mine: tuple[float, ...]
     theirs: tuple[float, ...]
-    fair: float  # what I get of the split that a fair-minded third would name
-    best: float  # the most that one can bring me
+    fair: float  # what I get of the split that a fair third party would name
+    best: float  # the most that a split can bring me
 
 
 @lru_cache(maxsize=8192)

@@ -117,7 +117,7 @@ _COUNTERS = (
     "Let us meet half way:",
     "I can move a bit:",
 )
-_DEMANDS = ("Hmm, I would rather do this:", "I am after more than that:", "What if")  # nobody moves by asking for all
+_DEMANDS = ("Hmm, I would rather do this:", "I am after more than that:", "What if")  # asking for all is no concession
 _GREETINGS = ("Hello to you!", "Hi! Good to have you here.", "Hey! All well here, thank you.", "Nice to meet you!")
 _PUZZLED = ("I am not sure what that means.", "Sorry, I did not get that.", "Hm.", "Let us talk about the table.")
 _STANDS = ("My offer is still this:", "I am still thinking of this:", "What I have in mind:")

@@ -11,7 +11,7 @@ from itertools import chain
 from app.players.scripted.taboo import clues
 
 _CHATS = 0.3  # how often a turn gives no clue
-_HINTS = 0.35  # how often one that does is a whole question
+_HINTS = 0.35  # how often a clue is a whole question
 
 
 def lures(word: str, rng: random.Random) -> Iterator[str]:

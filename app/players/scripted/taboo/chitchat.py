@@ -24,7 +24,7 @@ _LITTLE_WORDS = """
     usually very want wants wasn't well went were what what's when where which while whole whom whose will with
     within without won't word words would wouldn't yeah you'll you're you've your yours yourself
 """
-_LITTLE = frozenset(_LITTLE_WORDS.split())  # they are not taken up
+_LITTLE = frozenset(_LITTLE_WORDS.split())  # words that no answer takes up
 _WORD = re.compile(r"[a-z]{4,16}(?:'[a-z]{1,2})?(?![a-z'])")
 
 

@@ -17,10 +17,10 @@ TABLE = Path(__file__).resolve().parents[4] / "data" / "taboo" / "clues.json"
 LONGEST = 2000  # characters of a text that are read
 
 _TERM = re.compile(r"[a-z]{2,}")
-_TOO_COMMON = 0.06  # terms of more entries than this part of the table tell nothing
-_RANKED = 10  # words that are worth a thought
-_NOTHING = 40  # nats below the likeliest; it adds nothing to a sum of odds
-_ELSEWHERE = 5.0, 4.0  # how well a word outside the table fits, in nats: to begin with, and more for each text
+_TOO_COMMON = 0.06  # terms in a larger share of the table's entries tell nothing
+_RANKED = 10  # words that are considered
+_NOTHING = 40  # nats below the likeliest word; adds nothing to a sum of odds
+_ELSEWHERE = 5.0, 4.0  # how well a word outside the table fits, in nats: initially, and for each further text
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def table() -> Mapping[str, Clues]:
     }
 
 
-@lru_cache(maxsize=8192)  # a player reads the whole conversation again at each of its turns
+@lru_cache(maxsize=8192)  # a player rereads the whole conversation at each turn
 def terms(text: str) -> frozenset[str]:
     """The words of a text in their plainest form."""
     return frozenset(_stem(term) for term in _TERM.findall(text[:LONGEST].lower()))

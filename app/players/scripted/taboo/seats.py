@@ -15,11 +15,11 @@ from app.players.scripted.taboo import chitchat, clues
 _SURE = 0.8  # belief at which the defender may declare before its last turn
 _RATHER_SURE = 0.5  # belief at which it declares at its last turn: a wrong guess loses as much as a right one wins
 _DECLARES = 0.6  # how often it does so when it is sure
-_SUSPECTS = 0.2  # belief from which on it talks about the word that it thinks of
-_SLIPS = 0.3  # how often it says what it thinks of, though it might be the word
+_SUSPECTS = 0.2  # belief from which it talks about the word that it has in mind
+_SLIPS = 0.3  # how often it says what it has in mind, though it might be the word
 
 
-Lures = Callable[[str, random.Random], Iterator[str]]  # texts to try for a word, the best first
+Lures = Callable[[str, random.Random], Iterator[str]]  # texts to try for a word, best first
 
 
 def attack(view: View, rng: random.Random, lures: Lures | None = None) -> str:
@@ -36,7 +36,7 @@ def defend(view: View, rng: random.Random) -> str:
     """The defender's next text: a declaration when it is sure enough, else an answer."""
     heard = [entry.text or "" for entry in view.transcript if entry.by == "partner"]
     spoken = [entry.text or "" for entry in view.transcript if entry.by == "you"]
-    # The attacker may not say the word, and had the defender said it the game would be over.
+    # The attacker may not say the word, and if the defender had said it, the game would be over.
     ruled_out = frozenset().union(*map(clues.terms, heard[-_REMEMBERED:]), *map(clues.terms, spoken[-_REMEMBERED:]))
     ranked = clues.beliefs(heard[-_REMEMBERED:], ruled_out)
     word, belief = ranked[0] if ranked else ("", 0.0)
