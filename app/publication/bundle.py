@@ -23,8 +23,8 @@ from training.hashes import checkpoint_hash, file_hash
 MANIFEST, CARD = "parlor-manifest.json", "README.md"
 MODEL, DATASET = "model", "dataset"
 _OURS = (MANIFEST, CARD, ".gitattributes")
-_ORIGINAL = "original/"  # in front of files of a checkpoint that are called as ours are
-# What weights, tokenizers and settings are written in; other files can hold code that is run when they are loaded.
+_ORIGINAL = "original/"  # precedes a checkpoint's files that have the names of our own
+# The formats of weights, tokenizers and settings; other files can contain code that runs when they are loaded.
 SAFE = (".safetensors", ".json", ".jsonl", ".jinja", ".txt", ".model", ".tiktoken", ".md")
 _PLAIN = ("LICENSE", "LICENCE", "NOTICE", "USE_POLICY")
 SAMPLING = ("temperature", "top_k", "top_p", "max_tokens", "reasoning", "reasoning_room", "stop", *PLAYED_WITH)
@@ -67,7 +67,7 @@ class Bundle:
 
     manifest: BundleManifest
     files: Mapping[str, Path | bytes]
-    size: int  # bytes of all of them
+    size: int  # total bytes
 
 
 def bundle_of_model(home: Path, row: LanguageModel, card: str) -> Bundle:

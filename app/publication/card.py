@@ -31,8 +31,8 @@ from app.publication.licences import warnings
 from app.publication.release import Release, release_of_dataset, release_of_model
 from training.hashes import PROVENANCE
 
-ROWS = "rows.jsonl"  # the rows of a dataset, as they are called where they are published
-_ROUNDS = 5  # the latest ones of a model, whose figures are in its card
+ROWS = "rows.jsonl"  # the name of a dataset's rows where they are published
+_ROUNDS = 5  # a model's latest ones, whose figures its card shows
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
 _GAMES_LIMIT = "It was made to play games in rounds and studies, and to be compared with other models there."
 _PEOPLE_LIMIT = "It learned from games of people, who agreed to publication, and may repeat what they wrote."

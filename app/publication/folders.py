@@ -51,6 +51,6 @@ def _write(path: Path, content: Path | bytes, sha256: str) -> None:
         path.write_bytes(content)
     else:
         shutil.copyfile(content, path)
-    if (found := file_hash(path)) != sha256:  # it was changed while it was copied
+    if (found := file_hash(path)) != sha256:  # it changed while it was copied
         expected = Phrase("%(name)s with the hash %(sha256)s", name=path.name, sha256=sha256)
         raise Conflict("to", expected=expected, got=found, subject=path)

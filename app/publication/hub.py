@@ -36,7 +36,7 @@ from app.publication.bundle import MANIFEST, MODEL, Bundle
 from app.publication.places import MAIN, PublicationPlace
 
 _MESSAGE = "Published with Parlor"
-_NOT_OURS = (".gitattributes",)  # which the hub keeps itself
+_NOT_OURS = (".gitattributes",)  # which the hub manages itself
 
 
 class HubUnreachable(AppError):
@@ -124,13 +124,13 @@ class Hub:
             raise NotFound("revision", expected=expected, got=place.revision) from None
         except HfHubHTTPError as error:
             raise self._refusal(place, error) from None
-        except ValueError as error:  # of what the hub reads in the card
+        except ValueError as error:  # about the card, as the hub reads it
             raise Invalid("card", expected=Phrase("a card that the hub can read"), got=_line(error)) from None
         except OfflineModeIsEnabled:
             raise HubUnreachable(Phrase("the hub is not asked while HF_HUB_OFFLINE is set")) from None
         except OSError as error:
             raise self._disk(place, error) from None
-        except RuntimeError as error:  # what could not be uploaded, for a reason that it names as its cause
+        except RuntimeError as error:  # a failed upload, with the reason as its cause
             cause = error.__cause__ or error
             raise (
                 self._refusal(place, cause) if isinstance(cause, HfHubHTTPError) else self._unreachable(cause)

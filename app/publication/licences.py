@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from app.core.errors import Invalid, Phrase, either
 
-OTHER = "other"  # whatever the experimenter has written beside it
+OTHER = "other"  # whatever licence the experimenter has entered beside it
 Licence = Literal[
     "apache-2.0", "mit", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "cc-by-4.0", "cc-by-sa-4.0", "cc-by-nc-4.0",
     "cc-by-nd-4.0", "cc-by-nc-sa-4.0", "cc-by-nc-nd-4.0", "odc-by", "odbl", "cdla-permissive-2.0", "gpl-3.0",

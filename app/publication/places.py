@@ -8,7 +8,7 @@ from app.core.errors import Invalid, Phrase
 
 MAIN = "main"
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-_FOLDER = ("/", "./", "../", "~")  # how folders begin; all else is a repository
+_FOLDER = ("/", "./", "../", "~")  # the beginnings of folders; everything else is a repository
 
 
 class PublicationPlace(NamedTuple):
@@ -30,7 +30,7 @@ def read_place(raw: str, revision: str | None = None, field: str = "to") -> Publ
             raise Invalid("revision", expected=Phrase("none with a folder"), got=revision)
         try:
             return PublicationPlace(folder=Path(raw).expanduser().absolute())
-        except RuntimeError:  # ~NAME of nobody
+        except RuntimeError:  # ~NAME without such a user
             raise Invalid(field, expected=Phrase("a folder of a user of this machine"), got=raw) from None
     if not _REPOSITORY.fullmatch(raw) or ".." in raw or "--" in raw or raw.endswith((".git", ".", "-")):
         raise Invalid(

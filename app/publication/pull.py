@@ -48,9 +48,9 @@ from app.registry.adapters import find_base
 from training.hashes import PROVENANCE, checkpoint_hash
 
 _CHECKS = Phrase("Checking and registering the files.")
-_ROOM = 2  # as many bytes as are fetched are needed, and as many again for the checkpoint
+_ROOM = 2  # as many bytes as are fetched, and as many again for the checkpoint
 
-Look = Callable[[Path], Mapping[str, Any]]  # what a process of its own says of a checkpoint
+Look = Callable[[Path], Mapping[str, Any]]  # a separate process's findings about a checkpoint
 Tell = Callable[[Phrase], None]
 
 
@@ -101,7 +101,7 @@ def pull_model(
             facts = look(draft)
         try:
             return transact(lambda session: _register(session, called, facts, about, [*games], found.source))
-        except BaseException:  # which may come just after the commit, such as the end of the process
+        except BaseException:  # it may come just after the commit, for example when the process ends
             if not transact(lambda session: _is_registered(session, called)):
                 shutil.rmtree(output, ignore_errors=True)
             raise
@@ -145,7 +145,7 @@ def _fetched(settings: Settings, place: PublicationPlace, kind: str, tell: Tell)
     with _room(source):
         private_folder(folder.parent)
         private_folder(folder)
-        os.utime(folder)  # as what is there already is not fetched again, it would be deleted for its age
+        os.utime(folder)  # files already there are not fetched again, and its age would have it deleted
         raw = hub.manifest(place, commit, folder)
         manifest = None if raw is None else read_manifest(raw, source, kind)
         wanted = [*manifest.files] if manifest else [each for each in names if _is_of_checkpoint(each)]

@@ -27,7 +27,7 @@ from app.registry.checkpoint_check import look_at
 def main() -> None:
     """See the module."""
     answers = os.fdopen(os.dup(1), "wb")
-    # Whatever else is printed, such as logs or by a library in C, is no part of the answers.
+    # Other output, such as logs or that of a C library, is no part of the answers.
     os.dup2(2, 1)
     sys.stdout = sys.stderr
     said: Mapping[str, Any] = json.loads(sys.stdin.buffer.readline())
@@ -41,7 +41,7 @@ def main() -> None:
     try:
         answer = _pulled(said, tell)
     except HubUnreachable as error:
-        answer = Unavailable(error.text)  # the web process does not load the library of the hub
+        answer = Unavailable(error.text)  # the web process does not load the hub's library
     except AppError as error:
         answer = error
     end_by_itself()

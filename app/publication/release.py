@@ -38,7 +38,7 @@ from app.registry import PERSON
 from app.rounds.job import ROUND
 from app.studies.consents import PUBLICATION
 
-IMPORTED = "import"  # the source of matches that were played elsewhere
+IMPORTED = "import"  # the source of matches played elsewhere
 
 
 class PeopleCount(NamedTuple):
@@ -48,7 +48,7 @@ class PeopleCount(NamedTuple):
 
     study: str | None
     matches: int
-    agreed: int  # in which everybody agrees to publication now
+    agreed: int  # those in which everybody agrees to publication now
 
 
 class Inherited(NamedTuple):
@@ -141,7 +141,7 @@ class _Lineage:
         self._session = session
         self._models: dict[int, LanguageModel] = {}
         self._datasets: dict[int, Dataset] = {}
-        self.trained: set[int] = set()  # models that a job here has made
+        self.trained: set[int] = set()  # models made by a job here
         self.gone: list[Phrase] = []
 
     @property

@@ -26,8 +26,8 @@ from app.publication.places import PublicationPlace
 from app.publication.published import note_people
 from app.publication.spec import PRIVATE, PublicationSpec
 
-TICK = 0.5  # seconds between two looks at whether the push is to be stopped
-AWAY = 120.0  # seconds that a result waits for a database that is away
+TICK = 0.5  # seconds between two checks whether the push should stop
+AWAY = 120.0  # seconds that a result waits for an unavailable database
 
 log = structlog.get_logger()
 
@@ -85,7 +85,7 @@ def _push(context: JobContext, number: int) -> None:
 def _send(context: JobContext, number: int, request: bytes) -> str | None:
     """The commit that the hub made; None if the push was stopped. Raises AppError with the process's message."""
     command = [sys.executable, "-m", "app.publication.sending"]
-    # Whoever loads torch in this process has set that nobody is asked; here the hub is asked on purpose.
+    # Code that loads torch in this process sets the hub offline; the push contacts it on purpose.
     environment = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"}
     with subprocess.Popen(  # noqa: S603 - our own
         command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

@@ -90,7 +90,7 @@ class RunningPull:
                 self.step = said
         except EOFError:
             broke_off = None
-        except Exception:  # pickle raises anything for what is no pickle
+        except Exception:  # pickle raises anything for data that is no pickle
             self._process.kill()
             broke_off = Phrase("The pull broke off: what its process answered cannot be read.")
         why = ""
@@ -105,8 +105,8 @@ class RunningPull:
 
 def _bytes_below(folder: Path) -> int:
     found = 0
-    for parent, _, names in os.walk(folder):  # which passes over folders that are deleted meanwhile
+    for parent, _, names in os.walk(folder):  # skips folders that are deleted meanwhile
         for name in names:
-            with suppress(OSError):  # it has just got another name
+            with suppress(OSError):  # it has just been renamed
                 found += Path(parent, name).stat().st_size
     return found

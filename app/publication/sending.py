@@ -34,7 +34,7 @@ def main() -> None:
         answer = {"revision": revision}
     except AppError as error:
         answer = {"error": error.message}
-    except Exception as error:  # whatever the library raises for an answer that no hub gives
+    except Exception as error:  # whatever the library raises for a response that no hub gives
         answer = {
             "error": f"the hub's library failed ({type(error).__name__}); look whether {said['endpoint']} is a hub"
         }
