@@ -129,7 +129,7 @@ class StepEngine(Generic[R]):
                 row = self.kind.running(session, number, context.job.owner)
                 if row is None:
                     return
-                row.lease_count, now = 0, datetime.now(UTC)  # whoever died before did not do so in vain
+                row.lease_count, now = 0, datetime.now(UTC)  # workers that died before did not do so in vain
                 columns = action.begin(session, context, row, spec, prepared)
                 session.add(
                     RecipeStep(

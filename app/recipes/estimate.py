@@ -114,7 +114,7 @@ class _Reckoner:
                 return self._of_assessment(step, step.draft)
             if isinstance(step.draft, BenchmarkSpec):
                 return self._of_benchmark(step)
-        except AppError:  # such as two agents that come from one model
+        except AppError:  # for example two agents from one model
             return StepAmount(cost=None, seconds=None)
         if isinstance(step.draft, TrainingSpec):
             return StepAmount(cost=0.0 if step.draft.backend == LOCAL else None, seconds=None)

@@ -30,7 +30,7 @@ _QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 _COMPARISON = re.compile(rf"({NAME})\s*(==|!=|<=|>=|<|>|\bin\b)\s*(\S.*)", re.DOTALL)
 _ITEM = re.compile(rf"({NAME})\[({NAME})\]")
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
-_ESCAPED = "$${"  # which stands for a `${` that is no reference
+_ESCAPED = "$${"  # stands for a literal `${`
 _EXAMPLES = "NAME in 1..3, or NAME in [1, 2, 3]"
 
 

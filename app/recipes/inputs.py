@@ -7,7 +7,7 @@ from app.core.errors import Invalid
 from app.core.typed_numbers import is_plain_real, is_plain_whole
 from app.recipes.expressions import Input, Scalar
 
-SET = "--set "  # begins the fields of errors, which are called as the command line has them
+SET = "--set "  # precedes the fields of errors, which are named as on the command line
 
 
 def read_inputs(defaults: Mapping[str, Input], given: Mapping[str, Any]) -> dict[str, Input]:

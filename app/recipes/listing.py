@@ -30,7 +30,7 @@ class RecipeStepLine(NamedTuple):
 
     key: str
     do: str
-    values: Mapping[str, Any]  # of its loops' variables, those of a sweep included
+    values: Mapping[str, Any]  # of its loops' variables, including those of a sweep
     step: RecipeStep | None  # None: not begun
     item: JobListItem | None  # its job
     job: Reference | None

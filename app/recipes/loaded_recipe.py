@@ -17,9 +17,9 @@ from app.recipes.step_files import MATERIAL_FIELD, check_file
 from app.recipes.sweep import INPUTS, SEED, SEEDS, SWEEP, swept_inputs, with_sweep
 from app.rounds.material import ALL
 
-MOST_FILE_BYTES = 5_000_000  # of all files that a recipe names
+MOST_FILE_BYTES = 5_000_000  # in all files that a recipe names
 ReadFile = Callable[[str], str]
-SWEPT = "--sweep "  # begins the fields of errors, which are called as the command line has them
+SWEPT = "--sweep "  # precedes the fields of errors, which are named as on the command line
 
 
 class FileNeeded(Invalid):
@@ -53,7 +53,7 @@ class LoadedRecipe:
     written: WrittenRecipe
     plan: RecipePlan
     files: Mapping[str, str]
-    swept: Mapping[str, Any]  # beside the file, or otherwise than it says
+    swept: Mapping[str, Any]  # beside the file's own, or overriding it
 
     def placed(self, fault: RecipeFault) -> FieldError:
         """The error, prefixed with its line, or with the sweep field if that was given outside the file."""

@@ -12,7 +12,7 @@ from app.recipes.recipe_file import RecipeFile, WrittenStep
 from app.recipes.sweep import SEED, SEEDS, SWEEP, read_sweep
 from app.recipes.sweep_reach import reach_of
 
-MOST_PLANNED = 2000  # steps of a run, turns of loops counted
+MOST_PLANNED = 2000  # steps of a run, loop iterations counted
 
 
 def turn_of(values: Mapping[str, Scalar]) -> str:

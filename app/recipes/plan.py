@@ -22,9 +22,9 @@ from app.recipes.references import ReferenceReader
 from app.recipes.step_kinds import ANY_DATA, DATASETS, FIGURES, MODEL, STEP_KINDS, StepKind
 from app.recipes.sweep import SEED, SWEEP, Sweep
 
-_LARGEST_OF_STEP = 2**31 - 1  # of the seeds that follow from the run's: every kind of jobs takes it
-_LONGEST_NAME = 80  # of models and datasets
-_NUMBERED = 1_000_000_000  # what stands for the number of something that is not there yet is above this
+_LARGEST_OF_STEP = 2**31 - 1  # for the seeds derived from the run's: every kind of job accepts it
+_LONGEST_NAME = 80  # for models and datasets
+_NUMBERED = 1_000_000_000  # placeholders for the numbers of what does not exist yet are above this
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +33,15 @@ class PlannedStep:
     takes.
     """
 
-    place: int  # among all steps of the run, in their order
-    key: str  # by its name and the values of its loops' variables
+    place: int  # position among all steps of the run
+    key: str  # its name and the values of its loops' variables
     step: WrittenStep
-    index: int  # of the step in the file
+    index: int  # the step's position in the file
     kind: StepKind
-    values: Mapping[str, Scalar]  # of its loops' variables
+    values: Mapping[str, Scalar]  # the values of its loops' variables
     fields: Mapping[str, Any]
     gives: Mapping[str, str]
-    draft: JobSpec  # with something that stands for what is not there yet
+    draft: JobSpec  # with placeholders for what does not exist yet
 
     @property
     def turn(self) -> str:
@@ -165,7 +165,7 @@ class _Planner:
             for name in outer:
                 inner = into.get(name, {})
                 if not isinstance(inner, Mapping):
-                    return found  # which the spec refuses
+                    return found  # the spec refuses it
                 into[name] = {**inner}
                 into = into[name]
             into.setdefault(last, seed)

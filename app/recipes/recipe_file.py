@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from app.recipes.expressions import NAME, RESERVED
 
-MOST_STEPS = 100  # that are written; loops repeat them
+MOST_STEPS = 100  # in the file; loops repeat them
 _SLUG = r"^[a-z0-9][a-z0-9-]{0,39}$"
 _IDENTIFIER = rf"^{NAME}$"
 _FORMS = {

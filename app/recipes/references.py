@@ -153,7 +153,7 @@ class ReferenceReader:
         bounded = many and any(
             loop.name in turn.values and qualified.get(loop.name) == ALL for loop in outline.loops(index, turn.values)
         )
-        if bounded:  # all so far
+        if bounded:  # all up to this turn
             there = [each for each in there if each.place < turn.place]
         if not there:
             return self._none_of(path, combinations, index)
@@ -168,7 +168,7 @@ class ReferenceReader:
     def _qualified(self, path: Path, index: int, turn: LoopTurn) -> dict[str, str]:
         """The qualifier for each variable of a step's loops. Raises Invalid where that is ambiguous."""
         loops = self._outline.loops(index, turn.values)
-        own = [loop.name for loop in loops if not self._outline.is_swept(loop.name)]  # a cell sees its own steps alone
+        own = [loop.name for loop in loops if not self._outline.is_swept(loop.name)]  # a cell sees only its own steps
         found: dict[str, str] = {}
         for qualifier, variable in path.qualifiers:
             if variable is None:

@@ -47,7 +47,7 @@ from app.society import lifecycle as societies
 from app.society.job import SOCIETY
 from app.society.spec import SocietySpec
 
-_Z = 1.959963984540054  # of a normal distribution, within which 95 % of it lies
+_Z = 1.959963984540054  # 95 % of a normal distribution lie within it
 
 
 class StepInputs:
@@ -269,7 +269,7 @@ def _judged(session: Session, step: RecipeStep, _steps: Mapping[str, RecipeStep]
     found: JSON = {}
     for each in assessment_listing.figures_of(session, ASSESSMENT.get(session, step.number or 0)):
         if each.aspect in found:
-            continue  # of one rater among several, who come after all of them
+            continue  # one of several raters; single raters come after all of them together
         found[each.aspect] = each.difference._asdict()
         found |= {f"{each.aspect}_{name}": getattr(each, name)._asdict() for name in ("model", "base")}
     return found

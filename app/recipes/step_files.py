@@ -36,7 +36,7 @@ def played_material(spec: RoundSpec, texts: Mapping[str, str], seed: Input = 0) 
     if not play:
         expected = "a list of which nine tenths can be played with"
         raise Invalid(MATERIAL_FIELD, expected=expected, got=Verbatim(f"{len(whole.items)} that are held out"))
-    if spec.material is None:  # no more than are played, as they are kept with the round
+    if spec.material is None:  # only as many as are played, as they are stored with the round
         play = random.Random(f"{spec.seed}/played").sample(play, min(len(play), spec.matches or USUAL_MATCHES))
     return Material(whole.source, play)
 

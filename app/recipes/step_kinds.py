@@ -27,12 +27,12 @@ from app.society.spec import SocietySpec
 from training.methods import all_methods
 from training.methods.base import COMPARISONS, Need
 
-# What steps give to each other, as messages call it.
+# What steps pass to each other, as named in messages.
 MODEL, ROUND, SOCIETY = "a model", "a round", "a society"
 CONVERSATION_DATA = "a dataset of conversations"
 REWARDED_DATA = "a dataset of conversations with rewards"
 COMPARISON_DATA = "a dataset of comparisons"
-ANY_DATA = "a dataset"  # of which only its rows tell what they are
+ANY_DATA = "a dataset"  # whose type only its rows tell
 DATASETS = (CONVERSATION_DATA, REWARDED_DATA, COMPARISON_DATA, ANY_DATA)
 _CONVERSATIONS = (CONVERSATION_DATA, REWARDED_DATA, ANY_DATA)
 TRAINING, ASSESSMENT, BENCHMARK, FIGURES, TABLE = "a training", "an assessment", "a benchmark", "figures", "a table"

@@ -22,7 +22,7 @@ SWEEP, SEEDS, SEED, INPUTS = "sweep", "seeds", "seed", "inputs"
 MOST_AXES, MOST_CELLS = 5, 1000
 _DECIMAL = r"-?\d{1,9}(?:\.\d{1,9})?(?:[eE]-?\d{1,2})?"
 _STEPPED = re.compile(rf"({_DECIMAL})\s*\.\.\s*({_DECIMAL})(?:\s+by\s+({_DECIMAL}))?")
-_DASHED = re.compile(r"(\d{1,9})\s*-\s*(\d{1,9})")  # seeds, as people write them on a command line
+_DASHED = re.compile(r"(\d{1,9})\s*-\s*(\d{1,9})")  # seeds, as people type them on a command line
 _FORMS = "values such as [1, 2], or a range such as 1..5 or -1..1 by 0.5"
 
 Values = Mapping[str, Scalar]

@@ -22,7 +22,7 @@ NOT_BEGUN = "not begun"
 class SweepCell(NamedTuple):
     """A cell: the number of finished steps among those that it needs, and the label of its state."""
 
-    seed: Any  # None where no seeds are swept
+    seed: Any  # None if no seeds are swept
     state: str
     done: int
     of: int
@@ -71,7 +71,7 @@ class SweepResults(NamedTuple):
         step = _chosen("step", step, self.steps)
         rows = [row for row in self.table["rows"] if row["step"] == step]
         named = [each for each in self.table["columns"] if any(each in row["figures"] for row in rows)]
-        # PostgreSQL keeps no order of what a step has measured, so the score is put first.
+        # PostgreSQL does not keep the order of a step's figures, so the score is put first.
         figure = _chosen("figure", figure, sorted(named, key=lambda each: each != SCORE_MEAN.name))
         across = _chosen("across", across, [each for each in self.across if any(each in row["values"] for row in rows)])
         lines: dict[str, list[SweptPoint]] = {}

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from app.core.errors import Invalid
 
 JSON = dict[str, Any]
-_Z = 1.959963984540054  # of a normal distribution, within which 95 % of it lies
-# The same of Student's t with 1, 2, 3, … degrees of freedom. Source: Student 1908, The probable error of a mean.
+_Z = 1.959963984540054  # 95 % of a normal distribution lie within it
+# The same for Student's t with 1, 2, 3, … degrees of freedom. Source: Student 1908, The probable error of a mean.
 _T = (
     12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157, 2.228139, 2.200985,
     2.178813, 2.160369, 2.144787, 2.131450, 2.119905, 2.109816, 2.100922, 2.093024, 2.085963, 2.079614, 2.073873,
@@ -21,7 +21,7 @@ class ComparedStep(NamedTuple):
     """A step's results: figures by name, each with `value`, and with `low` and `high` if there is an interval."""
 
     name: str
-    values: Mapping[str, Any]  # of its loops' variables
+    values: Mapping[str, Any]  # the values of its loops' variables
     model: str | None
     figures: Mapping[str, Mapping[str, Any]]
 
