@@ -29,16 +29,16 @@ from app.players.scripted.chat.player import CHAT
 from app.registry.adapters import engine_of, find_base
 
 BASELINE = "scripted"
-SCRIPTED_CHATS = {"scripted-agent": "agent", "scripted-observer": "observer"}  # name, and as whom it answers chats
+SCRIPTED_CHATS = {"scripted-agent": "agent", "scripted-observer": "observer"}  # name, and its role in chats
 MODELS = ROOT / "data" / "models"
 SHIPPED = {"tiny": "House partner 2", "tiny-base": "House partner 3"}  # name and label; scripts/make_tiny.py
-_SHIPPED_STYLE = "compact"  # of prompts, in which they were trained
-SHIPPED_PARTNERS = ("tiny",)  # those of them that people are offered from the start; tiny-base is weak on purpose
-# At 0.5 `tiny` closes more matches with itself than at 1 (docs/results.md). Campaigns start from `tiny-base`, and
-# need what only a 1 brings: matches that differ.
+_SHIPPED_STYLE = "compact"  # the style of prompts that they were trained with
+SHIPPED_PARTNERS = ("tiny",)  # those offered to people from the start; tiny-base is weak on purpose
+# At 0.5 `tiny` closes more matches with itself than at 1 (docs/results.md). Campaigns start from `tiny-base`, and need
+# what only 1 yields: matches that differ.
 _SAMPLING: dict[str, dict[str, Any]] = {"tiny": {"temperature": 0.5}}
-GAMES_USE, CHAT_USE = "games", "chat"  # what a row is for: to play, and to answer any chat
-PERSON = "person"  # what a seat's player is called when no model sits there
+GAMES_USE, CHAT_USE = "games", "chat"  # a row's uses: to play games, and to answer any chat
+PERSON = "person"  # the name of a seat's player who is no model
 
 
 def ensure_baselines(session: Session, *, small_models: bool = True) -> None:
@@ -50,7 +50,7 @@ def ensure_baselines(session: Session, *, small_models: bool = True) -> None:
         session.add(_new_row(BASELINE, "House partner", "scripted", list(SCRIPTED), {}, None, offered=True))
     else:
         baseline = get_model(session, BASELINE)
-        baseline.games = list(dict.fromkeys([*baseline.games, *SCRIPTED]))  # a game may have come since
+        baseline.games = list(dict.fromkeys([*baseline.games, *SCRIPTED]))  # a game may have been added since
     for name, speaker in SCRIPTED_CHATS.items():
         if name not in names:
             label = name.replace("-", " ").capitalize()

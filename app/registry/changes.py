@@ -171,7 +171,7 @@ def remove_model(session: Session, name: str) -> None:
     Raises NotFound, and Conflict for any other, and for one that is answering a test call or a question.
     """
     row = get_model(session, name)
-    session.refresh(row, ["removed_at"], with_for_update=True)  # who begins something with it holds it
+    session.refresh(row, ["removed_at"], with_for_update=True)  # whoever begins something with it holds its row
     if is_shipped(row) or is_in_use(session, row):
         raise Conflict(
             "model",
@@ -179,7 +179,7 @@ def remove_model(session: Session, name: str) -> None:
             got=shown(name),
             remedy=Phrase("`flask model archive %(name)s` or its page takes it out of use", name=row.name),
         )
-    # First those that wait: where a worker is just beginning with one, this waits for it, and leaves it out.
+    # Waiting ones first: if a worker is just beginning one, this waits for the worker and leaves that one out.
     of_it = ModelRequest.language_model_id == row.id
     _part_from_requests(session, row)
     session.execute(delete(ModelRequest).where(of_it, ModelRequest.status == states.WAITING))
@@ -190,7 +190,7 @@ def remove_model(session: Session, name: str) -> None:
             got=Phrase("%(name)s, which is just answering a test call or a question", name=shown(name)),
             remedy=Phrase("try again once it has"),
         )
-    _part_from_requests(session, row)  # of those, too, that have ended meanwhile
+    _part_from_requests(session, row)  # including requests that have ended meanwhile
     session.execute(update(CallSum).where(CallSum.model_id == row.id).values(model_id=None))
     session.execute(delete(ModelRequest).where(of_it))
     calls = update(GenerationRow).where(GenerationRow.language_model_id == row.id)

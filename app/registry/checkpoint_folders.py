@@ -6,7 +6,7 @@ from app.core.errors import Invalid, Phrase
 from app.core.files import ARCHIVES, FETCHED, REMOVED
 from app.players.local.engines import MERGED
 
-_OF_JOBS = ("checkpoints", "training", "benchmarks")  # in which checkpoints may lie
+_OF_JOBS = ("checkpoints", "training", "benchmarks")  # folders where checkpoints may be
 _OWN = (ARCHIVES, FETCHED, REMOVED, MERGED, "broker", "datasets", "logs", "run", "uploads")
 
 

@@ -74,7 +74,7 @@ def keep_findings(session: Session, row: LanguageModel, findings: ServerFindings
         follows.pop("reasoning_room", None)
     try:
         options.read_options({**given, **follows})
-    except Invalid:  # reasoning in a number of tokens, say, which the form that was found does not take
+    except Invalid:  # for example reasoning as a number of tokens, which the form that was found does not take
         follows.pop("reasoning_form", None)
     row.options = {**given, **follows}
     row.findings = findings.model_copy(update={"options": follows}).model_dump(mode="json")

@@ -12,9 +12,9 @@ from app.players.base import PlayerSpec
 from app.registry import CHAT_USE, check_not_archived, get_model, player_spec
 
 CHAT, SCORED, TRAINED = "chat", "scored", "trained"
-WEIGHTS = "weights"  # of models whose checkpoint is here
-LEARNER, PLAYER = "learner", "player"  # of the models that play the game of the form
-# What a field may want of a model, and which models a form offers for it.
+WEIGHTS = "weights"  # models whose checkpoint is here
+LEARNER, PLAYER = "learner", "player"  # roles of models that play the form's game
+# By what a field may want of a model: whether a form offers a model for it.
 USES: Mapping[str, Callable[[LanguageModel], bool]] = {
     CHAT: lambda row: CHAT_USE in row.uses,
     SCORED: lambda row: row.kind != "scripted",

@@ -26,7 +26,7 @@ from app.models import (
 from app.registry.changes import members_of_alignment, players_of_campaign
 
 _MATCH_OVER = "over"
-_TRAINING = "training"  # the kind of the steps that make models
+_TRAINING = "training"  # the kind of recipe steps that make models
 _NAMED: tuple[tuple[type[Alignment] | type[Campaign], Callable[[Mapping[str, Any]], set[str]]], ...] = (
     (Alignment, members_of_alignment),
     (Campaign, players_of_campaign),

@@ -31,7 +31,7 @@ class PriceLine:
     model: str
     server: str
     date: date
-    source: str  # address of the page that says so
+    source: str  # address of the page that states it
     prices: Mapping[str, float]
 
     def fits(self, model: str, host: str) -> bool:

@@ -8,7 +8,7 @@ from app.jobs.call_costs import FREE, Prices
 from app.jobs.spec import JobBudget
 from app.models import LanguageModel
 
-PRICES = ("price_in", "price_out", "price_cached", "price_cache_write", "price_reasoning")  # as the fields of Prices
+PRICES = ("price_in", "price_out", "price_cached", "price_cache_write", "price_reasoning")  # in the order of Prices
 
 
 def prices_of_model(model: LanguageModel) -> Prices | None:

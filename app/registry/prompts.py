@@ -15,7 +15,7 @@ from app.games.base import JSON
 from app.models import PromptRow
 
 MOST_CHARACTERS = 8000
-NO_PROMPT = "none"  # in place of a name
+NO_PROMPT = "none"  # in place of a prompt's name
 COMMAND_LINE = "the command line"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
