@@ -9,7 +9,7 @@ from app.reports.page import report_page
 from app.reports.report import Report
 
 PAGE = "report.html"
-# Draws specs: of each its files by format.
+# Draws specs; returns the files of each, by format.
 Draw = Callable[[Sequence[Spec], Sequence[str]], Sequence[Mapping[str, bytes]]]
 
 

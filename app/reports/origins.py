@@ -52,7 +52,7 @@ class ReportContext(NamedTuple):
 
     home: Path
     commit: Commit | None
-    control: str | None = None  # what is set beside the result, for those subjects that can have one
+    control: str | None = None  # what the result is compared with, for subjects that can have one
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +274,7 @@ def _prompts_of(session: Session, rounds: Sequence[RoundRow]) -> list[FoldedText
     found: dict[str, FoldedText] = {}
     for round_id, role, ply, model, prompt, sampling in calls:
         text = "\n\n".join(f"[{each['role']}]\n{each['content']}" for each in prompt)
-        # What is asked of who follows has what was said before in it, and so differs in each match.
+        # Prompts of later moves contain what was said before, and so differ in each match.
         wording = _NUMBER.sub("#", prompt[0]["content"]) if prompt and not ply else ""
         key = f"{role} {ply} {wording}"
         if key not in found and len(found) < _MOST_PROMPTS:

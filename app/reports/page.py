@@ -21,13 +21,13 @@ from app.analysis.themes import DARK, LIGHT, palette
 from app.core.config import ROOT
 from app.reports.report import Report
 
-MOST_ROWS = 500  # of a table on the page, which a browser lays out at once; its CSV has all of them
+MOST_ROWS = 500  # in a table on the page, which a browser lays out in one go; its CSV has all of them
 _HERE = Path(__file__).parent
 _TOKENS = ROOT / "static" / "css" / "tokens.css"
 _FONTS = ROOT / "static" / "vendor"
-# The family that figures are laid out in has these widths, so its letters fit where they are put.
+# Figures are laid out in a family with these widths, so its letters fit their places.
 _FAMILY = "Liberation Sans"
-_RANGES = {  # of letters, by the part of the font that has them
+_RANGES = {  # of letters, by the part of the font that contains them
     "latin": "U+0000-00FF, U+0131, U+0152-0153, U+02BB-02BC, U+02C6, U+02DA, U+02DC, U+0304, U+0308, U+0329,"
     " U+2000-206F, U+20AC, U+2122, U+2191, U+2193, U+2212, U+2215, U+FEFF, U+FFFD",
     "greek": "U+0370-0377, U+037A-037F, U+0384-038A, U+038C, U+038E-03A1, U+03A3-03FF",

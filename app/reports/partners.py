@@ -13,8 +13,8 @@ from app.games.metrics import SHARE
 from app.reports.origins import NONE
 from app.reports.report import ReportSection, ReportTable
 
-_MOST_SHOWN = 4  # figures of a table on the page; its CSV has all of them
-_TALKS = 100  # matches of a player in a setting whose words are read
+_MOST_SHOWN = 4  # figures in a table on the page; its CSV has all of them
+_TALKS = 100  # matches whose words are read, for each player in a setting
 
 
 def partners_section(

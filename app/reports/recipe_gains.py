@@ -14,7 +14,7 @@ from app.reports.gains import GainArm, difference_of, gain_section, gains_of
 from app.reports.origins import Origins
 from app.reports.report import ReportSection
 
-EVALUATE = "evaluate"  # what a step does that measures a model
+EVALUATE = "evaluate"  # the action of steps that measure a model
 
 
 def recipe_gains(
@@ -64,7 +64,7 @@ def _arms(lines: Sequence[RecipeStepLine], sweep: Sweep, origins: Origins) -> di
     games = {each.id: each.game for each in origins.rounds if each.model_0_id == each.model_1_id}
     swept = [axis.variable for axis in sweep.axes]
     before: dict[tuple[str, Any], int] = {}  # rounds by game and seed
-    found: dict[tuple[str, str], dict[Any, list[int]]] = {}  # rounds by seed, of an arm of a game
+    found: dict[tuple[str, str], dict[Any, list[int]]] = {}  # rounds by seed, for each arm of a game
     for line in lines:
         step = line.step
         if line.do != EVALUATE or step is None or step.number not in games or not line.result:

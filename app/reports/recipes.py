@@ -38,8 +38,8 @@ from app.reports.partners import partners_section
 from app.reports.recipe_gains import EVALUATE, recipe_gains
 from app.reports.report import FoldedText, KeyFigure, Report, ReportFigure, ReportSection, ReportTable, plain_table
 
-TRAINING = "training"  # what a step does that makes a model
-_MOST_DRAWN = 4  # figures of a table; the CSV has all of them
+TRAINING = "training"  # the action of steps that make a model
+_MOST_DRAWN = 4  # figures drawn from a table; the CSV has all of them
 _MOST_KEY = 6
 
 
@@ -48,7 +48,7 @@ class _Table(NamedTuple):
 
     key: str
     figures: Mapping[str, Any]
-    sweep: SweepResults | None = None  # whose table it is
+    sweep: SweepResults | None = None  # the sweep whose table it is
 
 
 def recipe_report(session: Session, number: int, context: ReportContext) -> Report:

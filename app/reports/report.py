@@ -51,7 +51,7 @@ class ReportSection:
     paragraphs: Sequence[str] = ()
     figures: Sequence[ReportFigure] = ()
     tables: Sequence[ReportTable] = ()
-    points: Sequence[str] = ()  # of a list
+    points: Sequence[str] = ()  # of a bulleted list
     commands: Sequence[str] = ()
     folded: Sequence[FoldedText] = ()
 

@@ -67,7 +67,7 @@ def society_report(session: Session, number: int, context: ReportContext) -> Rep
         methods=[*_methods(row, config), seeds_sentence(origins)],
         tables=[settings_table("settings", "Settings of the society.", config)],
         versions=[("Prompts of the society", row.template, NONE), ("Embedder", row.embedder or "none", NONE)],
-        # The questions are in the export of the society.
+        # The questions are in the society's export.
         texts=[
             *prompts_and_configs(session, origins),
             FoldedText("Members", as_json({"agents": row.agents, "observers": row.observers})),

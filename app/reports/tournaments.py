@@ -33,7 +33,7 @@ from app.reports.partners import partners_section
 from app.reports.report import KeyFigure, Report, ReportFigure, ReportSection, ReportTable, plain_table
 from app.rounds.job import ROUND, SELFPLAY
 
-_MOST_ROUNDS = 200  # that are listed one by one
+_MOST_ROUNDS = 200  # listed one by one
 _MOST_KEY = 3
 
 
