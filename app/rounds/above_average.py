@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-STRICT_COMPETITION = -1  # a point of the partner takes one away
-_NOISE = 1e-9  # utilities are points and a weight times points: what lies nearer than this is the same
+STRICT_COMPETITION = -1  # each point for the partner costs one of one's own
+_NOISE = 1e-9  # utilities are points and a weight times points: closer values count as equal
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]

@@ -19,8 +19,8 @@ from app.players.api import options as api_options
 from app.registry import player_spec, read_options
 from app.registry.prices import prices_of_model
 
-SAMPLE = 100  # past matches that a model's habit is taken from
-SCRIPTED_A_SECOND = 500.0  # matches that one process plays and stores where nobody has to be waited for
+SAMPLE = 100  # past matches from which a model's averages are taken
+SCRIPTED_A_SECOND = 500.0  # matches that one process plays and stores without waiting for a model
 
 
 class TokenStatistics:
@@ -33,7 +33,7 @@ class TokenStatistics:
     cached_tokens: float
     cache_write_tokens: float
     reasoning_tokens: float
-    cost: float | None  # USD, where the server said what each of the calls cost
+    cost: float | None  # USD, if the server gave the cost of each call
 
     @property
     def tokens(self) -> TokenCounts:

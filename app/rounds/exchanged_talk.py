@@ -17,7 +17,7 @@ from app.rounds.job import ROUND
 
 _MESSAGE = "message"
 
-Messages = tuple[Sequence[str], Sequence[str]]  # of a match, by seat
+Messages = tuple[Sequence[str], Sequence[str]]  # in a match, by seat
 
 
 def checked(session: Session, number: str, game: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 from app.games.material import MaterialKind
 
 HELD_OUT = "held-out material"
-_SHARE = 10  # one piece of material in so many is held out
+_SHARE = 10  # one in so many pieces of material is held out
 
 
 def is_held_out(kind: MaterialKind, piece: Any) -> bool:

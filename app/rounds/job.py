@@ -14,7 +14,7 @@ from app.jobs.kind import JobKind
 from app.models import RoundRange, RoundRow
 from app.rounds import ranges
 
-SELFPLAY, IMPORT = "selfplay", "import"  # where the matches of a round come from
+SELFPLAY, IMPORT = "selfplay", "import"  # the sources of a round's matches
 
 
 class RoundKind(JobKind[RoundRow]):
@@ -82,5 +82,5 @@ ROUND = RoundKind(
     curves="app.analysis.running_mean:curves",
     creation="app.rounds.creation:CREATION",
     spends=True,
-    messages=8,  # more workers are called by upkeep, as long as a part of the round is free
+    messages=8,  # upkeep calls more workers while a part of the round is free
 )

@@ -154,7 +154,7 @@ def _new_row(
     sampling = spec.sampling.of_game(game.name)
     check_budget(spec.budget, models)
     for model in models:
-        read_options(player_of(model, sampling))  # refused here rather than by every worker
+        read_options(player_of(model, sampling))  # refused here rather than by each worker
     if spec.sampling.structured:
         check_structured(game.name, models)
     config = _checked_config(game, spec, material)

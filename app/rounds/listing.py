@@ -21,7 +21,7 @@ from app.registry.listing import game_cell, model_name
 from app.rounds import lifecycle, ranges
 from app.rounds.job import IMPORT, ROUND
 
-CROSS_PLAY = "cross-play"  # what the line of one leads to
+CROSS_PLAY = "cross-play"  # what the line of a cross-play leads to
 MOST_OPEN = 25  # rounds in the list of open ones
 
 
@@ -92,7 +92,7 @@ class MeanScores(NamedTuple):
 
     mean: float | None
     reason: str | None
-    share: float | None  # of the matches that ended so
+    share: float | None  # the share of matches that ended so
 
 
 def read_chosen(session: Session, raw: Mapping[str, str]) -> RoundFilter:
@@ -123,7 +123,7 @@ def conditions(session: Session, chosen: RoundFilter) -> list[ColumnElement[bool
 def open_rounds(session: Session) -> list[RoundListItem]:
     """The rounds and cross-plays that are running or waiting, latest first; at most MOST_OPEN."""
     live = select(func.coalesce(_member.matrix_id, _member.id)).where(_member.status.in_(states.LIVE))
-    is_open = RoundRow.id.in_(live)  # few are: looked at one by one, all rounds would be read
+    is_open = RoundRow.id.in_(live)  # a subquery, as few rounds are live: row by row, all rounds would be read
     return _with_members(session, LIST.read(session, LIST.order(""), MOST_OPEN, where=[is_open]).rows)
 
 
@@ -154,7 +154,7 @@ def cross_play_item(members: Sequence[RoundListItem]) -> RoundListItem:
     return RoundListItem(members[0].row, models, state, tuple(line.row for line in members))
 
 
-# What is said of a cross-play: the first of these that one of its rounds is.
+# A cross-play's state is the first of these that one of its rounds has.
 _FOREMOST = (
     states.RUNNING, states.CANCELLING, states.WAITING, states.FAILED, states.INTERRUPTED, states.CANCELLED, states.DONE,
     states.REMOVED,

@@ -5,7 +5,7 @@ from app.games.material import MaterialKind
 from app.matches.material import pieces_of_file
 from app.rounds.lifecycle import Material
 
-ALL = "all"  # in place of a file: the list that comes with the game
+ALL = "all"  # in place of a file: the list that ships with the game
 
 
 def material_of_file(kind: MaterialKind, path: str) -> Material:

@@ -12,7 +12,7 @@ from app.players.base import PlayerSpec
 from app.registry.prices import PRICES, prices_of_model
 from app.rounds import lifecycle
 
-_SAMPLE = 200  # matches of a round from which is taken who of two models uses how many of its tokens
+_SAMPLE = 200  # matches of a round that show which of two models uses how many of its tokens
 
 
 def prices_of_round(session: Session, row: RoundRow) -> Prices | None:

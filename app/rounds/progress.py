@@ -8,7 +8,7 @@ from app.games.base import JSON
 from app.jobs import states
 from app.jobs.call_costs import Prices, TokenCounts, cost_of
 
-_WINDOW = 15.0  # seconds over which a pace is taken
+_WINDOW = 15.0  # seconds over which a pace is measured
 _COUNTS = (
     "matches", "finished", "aborted", "moves", "violations", "lenient_moves", "calls", "failed_calls",
     "prompt_tokens", "completion_tokens", "estimated_tokens", "error",

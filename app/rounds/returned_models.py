@@ -5,8 +5,8 @@ from typing import Any
 
 from app.core.errors import Phrase, Verbatim
 
-_MOST = 10  # names that are kept of a model
-Names = dict[str, list[str]]  # by the number of the registry's row, in the order in which they came
+_MOST = 10  # names kept for a model
+Names = dict[str, list[str]]  # by the number of the registry row, in order of appearance
 
 
 def with_calls(names: Mapping[str, list[str]] | None, calls: Iterable[Mapping[str, Any]]) -> Names:

@@ -43,10 +43,10 @@ from app.rounds.ranges import LeasedRange
 from app.rounds.sampling import player_of
 from app.rounds.writer import DatabaseAway, RangeProgress, RoundWriter
 
-GLANCE = 0.4  # seconds between two looks at whether the round is to be stopped
-MOST_MATCHES = 2048  # that a worker plays at once
-HOLD = 5.0  # seconds that a worker stays at a round all of whose matches are stuck
-RETRY_AFTER = 30.0  # seconds until a worker looks again whether the model answers
+GLANCE = 0.4  # seconds between two checks whether the round should stop
+MOST_MATCHES = 2048  # played by a worker at once
+HOLD = 5.0  # seconds that a worker stays with a round whose matches are all stuck
+RETRY_AFTER = 30.0  # seconds until a worker checks again whether the model answers
 
 _joined: set[int] = set()  # the rounds that this process plays
 _joining = threading.Lock()
@@ -85,7 +85,7 @@ async def play_round(
     if runner is None:
         return False
     await runner.work()
-    # Its matches are over, and what comes next in this process may need the memory.
+    # Its matches are over, and the next job in this process may need the memory.
     await engines.release_caches()
     return True
 
@@ -153,7 +153,7 @@ class _RoundRunner:
         """
         self._gives_way = gives_way
         self._seen = partial(exchanged, talk) if talk else None
-        self._playing = 0  # matches
+        self._playing = 0  # matches in progress
         self._context = context
         self._round_id = round_id
         self._plan = plan
@@ -163,13 +163,13 @@ class _RoundRunner:
         self._gate = seat_runners[0].gate
         prices = {each.seat.language_model_id: each.prices for each in seat_runners}
         self._writer = RoundWriter(context.database, round_id, context.owner, self._lease, notify, self._gate, prices)
-        self._begun: deque[MatchRunner] = deque()  # matches that somebody has begun
-        self._new: deque[tuple[int, RangeProgress]] = deque()  # index, and the range it is of
+        self._begun: deque[MatchRunner] = deque()  # matches that were already begun
+        self._new: deque[tuple[int, RangeProgress]] = deque()  # index, and its range
         self._taking = asyncio.Lock()
         self._over = False
         self._problem: str | None = None
         self._database_away = False
-        self._away: SeatRunner | None = None  # the model for whose sake the round gives way
+        self._away: SeatRunner | None = None  # the model whose outage makes the round give way
 
     async def work(self) -> None:
         """Play until nothing is left or a stop is requested, and leave everything in a consistent state."""
@@ -211,7 +211,7 @@ class _RoundRunner:
         ranges.release(session, self._round_id, self._context.owner)
         if self._away is not None:
             patience, model_id = self._away.patience, self._away.seat.language_model_id
-            # The last try comes when the patience has run out, and not a pause later.
+            # The last try comes when the patience runs out, not a pause later.
             pause = min(RETRY_AFTER, patience.left)
             lifecycle.release_slot(
                 session, self._round_id, model_id or 0, patience.away, pause, patience.waits_for or ""
@@ -231,7 +231,7 @@ class _RoundRunner:
             self._playing += 1
             await selfplay.play(runner, self._writer.tell)
             self._playing -= 1
-            await asyncio.sleep(0)  # a match without a wait must not keep others from theirs
+            await asyncio.sleep(0)  # a match without waits must not block the others
 
     async def _next_match(self) -> MatchRunner | None:
         """The next match to play, those already begun first; None when the round is over."""
@@ -311,7 +311,7 @@ class _RoundRunner:
                 await self._writer.renew()
                 until = loop.time() + self._lease / 3
             goes_on = await asyncio.to_thread(self._goes_on)
-            # What is under way when a budget is reached is paid for: it is waited for, whoever noticed it first.
+            # Calls in flight when a budget is reached are paid for, so they are waited for, whoever noticed it first.
             is_paid_for = self._gate.under_way and self._gate.is_reached
             if self._context.stopping.is_set() or not (goes_on or is_paid_for):
                 return
@@ -349,7 +349,7 @@ class _RoundRunner:
                 with writing(self._context.database) as session:
                     lifecycle.store_waiting_reason(session, self._round_id, waits_for)
         except DATABASE_AWAY:
-            return True  # the database is away; the writer decides for how long that may be
+            return True  # the writer decides how long the database may be away
         return row.status in states.OPEN
 
 

@@ -28,7 +28,7 @@ def player_of(model: LanguageModel, sampling: JSON) -> PlayerSpec:
     if spec.kind == "scripted" or not sampling:
         return spec
     laid = {name: value for name, value in sampling.items() if name != STRUCTURED}
-    if spec.kind == "api" and "top_k" in laid:  # no field of the vendor's API, but of most servers that speak like it
+    if spec.kind == "api" and "top_k" in laid:  # not a field of the vendor's API, but of most compatible servers
         laid["extra"] = {**(spec.options.get("extra") or {}), "top_k": laid.pop("top_k")}
     return replace(spec, options={**spec.options, **laid}, structured=sampling.get(STRUCTURED, False))
 

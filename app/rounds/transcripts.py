@@ -15,7 +15,7 @@ from app.matches.filter import is_over
 from app.models import MatchRow, RoundRow
 
 PAGE = 50  # matches on a page
-LATEST = 10  # matches that a round's page shows while it is played
+LATEST = 10  # matches that a round's page shows while the round is played
 AS_GIVEN, SWAPPED = "given", "swapped"
 NAMES = ("reason", "least", "most", "refused", "order")
 

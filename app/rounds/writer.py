@@ -30,8 +30,8 @@ from app.registry.learnt import write_learnt
 from app.rounds import lifecycle, ranges, returned_models
 from app.rounds.job import SELFPLAY
 
-MOST_TOGETHER = 20  # matches in one transaction: others, people among them, wait for it
-MOST_WAITING = 200  # matches with something to store, after which players wait for the database
+MOST_TOGETHER = 20  # matches in one transaction, for which others wait, people among them
+MOST_WAITING = 200  # matches with something to store, at which players wait for the database
 MOST_SECONDS_AWAY = 60.0  # how long a database may be away before a round is given up for now
 
 log = structlog.get_logger()
@@ -41,7 +41,7 @@ log = structlog.get_logger()
 class MatchUpdate:
     """The news of a match: its current record, how much of it is stored, and calls that are not."""
 
-    start: int  # of its range
+    start: int  # of the range
     index: int
     record: StoredMatch
     stored: int
@@ -93,7 +93,7 @@ class RoundWriter:
         self._ranges: dict[int, RangeProgress] = {}
         self._of: dict[MatchRunner, int] = {}
         self._waiting: dict[MatchRunner, None] = {}
-        self._finished: list[int] = []  # ranges that are to be marked as done
+        self._finished: list[int] = []  # ranges to be marked as done
         self._something = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
@@ -157,8 +157,8 @@ class RoundWriter:
 
     async def written(self, most: float) -> None:
         """Wait until something has been written, for at most `most` seconds."""
-        # Not asyncio.wait_for: before Python 3.12 it forgets a cancellation that comes together with the event, and
-        # the worker that waits for its cancelled players would wait for ever.
+        # Not asyncio.wait_for: before Python 3.12 it loses a cancellation that coincides with the event, and the worker
+        # that waits for its cancelled players would wait for ever.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(most):
                 await self._wrote.wait()
@@ -224,7 +224,7 @@ class RoundWriter:
 
     def _store(self, session: Session, entries: Sequence[MatchUpdate], done: Sequence[int]) -> set[int]:
         """Write entries and mark ranges as done, if they are still ours. Returns the ranges that are not."""
-        # The round's row first, as everybody does who takes more than one lock.
+        # The round's row is locked first, as by everyone who takes more than one lock.
         names = lifecycle.lock(session, self._round_id)
         starts = {entry.start for entry in entries} | set(done)
         ours = set(ranges.renew(session, self._round_id, starts, self._owner, self._seconds, progress=True))
