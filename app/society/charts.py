@@ -15,7 +15,7 @@ from app.games.metrics import POINTS
 from app.society.config import LARGEST_RATING
 from app.society.statistics import AFTER, ASPECTS, BEFORE, IterationFigures
 
-_PANEL_WIDTH, _PANEL_HEIGHT = 300, 190  # pixels; a page may take another width
+_PANEL_WIDTH, _PANEL_HEIGHT = 300, 190  # pixels; a page may use another width
 _TICKS = [1, 3, 5, 7]
 _WHEN = (BEFORE, AFTER)
 
@@ -118,7 +118,7 @@ def _panel(
         "mark": {"type": "area", "opacity": 0.2, "aria": False},
         "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
     }
-    # A page gives the iteration that it shows; 0: none.
+    # A page sets the iteration that it shows; 0: none.
     marked = {
         "name": "shown",
         "data": {"values": [{}]},
@@ -134,7 +134,7 @@ def _panel(
         "data": {"values": values},
         "layer": [
             marked,
-            *([band] if any(each["low"] is not None for each in values) else []),  # Vega warns of a layer of none
+            *([band] if any(each["low"] is not None for each in values) else []),  # Vega warns of an empty layer
             {
                 "mark": {"type": "line", "strokeWidth": 2},
                 "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash},

@@ -22,7 +22,7 @@ from app.society.interaction import Feedback, Interaction
 
 IMITATION, SELF_CRITICISM, REALIGNMENT = "imitation", "self-criticism", "realignment"
 ROW_TYPES = (IMITATION, SELF_CRITICISM, REALIGNMENT)
-GOOD_FROM = 4  # a revision is worth learning if its rating rose, and above this
+GOOD_FROM = 4  # a revision is worth learning if its rating rose and is above this
 
 UNRATED, OUT_OF_RANGE, EMPTY, DUPLICATE = "without a rating", "rated outside 1 to 7", "empty", "said before"
 NOT_BETTER, MIXED_OUT = "not better than the draft", "left out by the mixing ratio"
@@ -56,7 +56,7 @@ class RowTally:
 
     found: int = 0
     kept: int = 0
-    ratings: float = 0.0  # the sum over those that were kept
+    ratings: float = 0.0  # the sum over the kept ones
     dropped: Counter[str] = field(default_factory=Counter)
 
     @property

@@ -14,7 +14,7 @@ from app.players.base import priced
 from app.society.embedders import find_embedder, registered
 from app.society.embedders.base import Embedder
 
-CALL = "embedding"  # what the rows of its calls are named, as those of others by the step of an interaction
+CALL = "embedding"  # the name of its calls' rows; other calls are named after the step of an interaction
 
 T = TypeVar("T")
 

@@ -25,11 +25,11 @@ from app.society import world
 from app.society.config import SocietyConfig
 from app.society.embedders import BATCH, registered
 
-SAMPLE = 500  # past calls that a model's habits are taken from
-STEPS = 4  # calls of an interaction that follow each other: draft, critique, revision, rating
-RATINGS = 4  # of each observer in an interaction: alignment and engagement, before and after
-SCRIPTED_A_SECOND = 400.0  # calls that one process makes and stores where nobody has to be waited for
-_CHARACTERS_A_TOKEN = 4  # of a text that is embedded, roughly
+SAMPLE = 500  # past calls from which a model's averages are taken
+STEPS = 4  # consecutive calls of an interaction: draft, critique, revision, rating
+RATINGS = 4  # by each observer of an interaction: alignment and engagement, before and after
+SCRIPTED_A_SECOND = 400.0  # calls that one process makes and stores without waiting for a model
+_CHARACTERS_A_TOKEN = 4  # in a text to be embedded, roughly
 _TYPICAL_PROMPT, _TYPICAL_ANSWER, _TYPICAL_LATENCY = 300.0, 110.0, 1.5  # tokens, tokens, seconds
 
 
@@ -62,7 +62,7 @@ class SocietyEstimate:
     cost: float | None
     seconds: float
     basis: Mapping[str, int]
-    embedding_cost: float | None = 0.0  # part of the cost; its calls and tokens are among those above
+    embedding_cost: float | None = 0.0  # part of the cost; its calls and tokens are included above
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from app.models import Society, SocietyInteraction
 from app.society import store
 
 SHOWN = ("alignment_after", "alignment_before", "engagement_after", "engagement_before")
-UNREAD, FAILED = 0, -1  # what stands for a rating that could not be read, and for an interaction that failed
-_CELLS = 25_000  # of agents and iterations in one answer, which is then some 300 kB
+UNREAD, FAILED = 0, -1  # stand for an unreadable rating, and for a failed interaction
+_CELLS = 25_000  # agents times iterations in one answer, which is then some 300 kB
 
 
 def iterations_begun(session: Session, society_id: int) -> int:

@@ -21,7 +21,7 @@ class Recall:
 class Feedback:
     """One critic's feedback on a draft. `text` is all of it, with the rating; `reason` is the rest."""
 
-    critic: int | None  # None where it was imported and the source does not tell
+    critic: int | None  # None if imported from a source that does not tell
     rating: float | None
     reason: str
     text: str
@@ -44,7 +44,7 @@ class Interaction:
 
     iteration: int
     agent: int
-    model: str  # name of the agent's model
+    model: str  # the name of the agent's model
     question: str
     draft: str
     feedback: Sequence[Feedback]

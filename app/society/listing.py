@@ -17,8 +17,8 @@ from app.society.config import SETTINGS
 from app.society.embedders import registered
 from app.society.job import SOCIETY
 
-_FAILURES = 5  # of interactions that a page shows
-COUNTS = {  # of a page, by the columns that have them
+_FAILURES = 5  # interactions' failures shown on a page
+COUNTS = {  # shown on a page, by column
     "failed": Phrase("Failed"), "ratings": Phrase("Ratings"), "unread_ratings": Phrase("Unread ratings"), **CALLS,
 }  # fmt: skip
 
@@ -71,7 +71,7 @@ def figures_of(session: Session, rows: Sequence[Society]) -> dict[int, JSON]:
         item.row.id: {
             **job_figures(item),
             "iteration": item.row.iteration,
-            # Files do not say how an imported one was made.
+            # Files do not tell these for an imported one.
             **{name: None if item.row.imported else getattr(item.row, name) for name in COUNTS},
             "estimated_tokens": item.row.estimated_tokens or None,
             "cost": _cost(session, item.row, unpriced),

@@ -14,9 +14,9 @@ import numpy.typing as npt
 from app.society.embedders.base import Embedder, EmbedderFailed, Vectors
 from app.society.interaction import Recall
 
-FIRST = -1  # the iteration of what an agent remembers at the start
-_DECIMALS = 5  # of a distance; what a sum in another order changes lies behind them
-_DISTANCES_KEPT = 4_000_000  # numbers of four bytes; all critics of a draft recall by the same question
+FIRST = -1  # the iteration of what agents remember at the start
+_DECIMALS = 5  # of a distance; another order of summing changes only later ones
+_DISTANCES_KEPT = 4_000_000  # four-byte numbers; all critics of a draft recall by the same question
 
 
 class QuestionVectors:

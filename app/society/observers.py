@@ -7,8 +7,8 @@ from app.society.prompts import structured_rating
 from app.society.ratings import RatingForm, read_rating
 from app.society.ratings.structured import rating_schema, read_structured_rating
 
-MOST_UNREAD = 50  # ratings of an observer in a row that hold no number, after which a job is given up
-RATING_SAMPLING = ChatSampling(temperature=1.0, max_tokens=256)  # as published, where a job says nothing else
+MOST_UNREAD = 50  # an observer's consecutive ratings without a number, after which a job is given up
+RATING_SAMPLING = ChatSampling(temperature=1.0, max_tokens=256)  # as published, unless a job says otherwise
 
 
 async def rate(

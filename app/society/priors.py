@@ -16,7 +16,7 @@ from app.society.config import BAD, GOOD, Label
 from app.society.text_files import check_text, decode, decode_json, read_bytes
 
 SHIPPED = ROOT / "data" / "society" / "priors.json"
-MOST_DIALOGUES = 10_000  # of each label that are taken of a published file, which has more than any grid remembers
+MOST_DIALOGUES = 10_000  # of each label, taken from a published file, which has more than any grid remembers
 _FIELD = "priors"
 
 Priors: TypeAlias = Mapping[Label, tuple[tuple[str, str], ...]]  # questions with answers, by label

@@ -20,8 +20,8 @@ from app.society.comparisons import SocietyData
 from app.society.config import BAD, GOOD, LARGEST_RATING, Label
 from app.society.interaction import Feedback, Interaction, Observation, Recall
 
-OWN = "parlor"  # the key of what only we write
-UNREAD_CRITIC, UNREAD_OBSERVER = "8", -1.0  # what published records have for ratings that could not be read
+OWN = "parlor"  # the key of what only Parlor writes
+UNREAD_CRITIC, UNREAD_OBSERVER = "8", -1.0  # what published records have for unreadable ratings
 _INSTRUCTION, _RESPONSE = "### Instruction:\n", "\n\n### Response:"
 _OF_SANDBOX = ("query", "responses", "scores", "models")
 _REQUIRED = ("agent_id", "iteration", "question", "draft_answer", "feedback", "rating", "revised_answer")

@@ -22,7 +22,7 @@ class AspectFigures(NamedTuple):
 
     before: Figure
     after: Figure
-    change: Figure  # over interactions of which both ratings could be read
+    change: Figure  # over interactions with both ratings readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def data_figures(data: SocietyData) -> list[DataFigures]:
 
 
 def _iteration_figures(number: int | None, found: Sequence[Interaction]) -> IterationFigures:
-    # An agent's answers of several iterations go together; in one iteration each agent has one.
+    # An agent's answers from several iterations go together; in one iteration each agent has one.
     agents = [each.agent for each in found] if number is None else None
     return IterationFigures(number, len(found), *(_aspect(found, name, agents) for name in ASPECTS))
 

@@ -22,7 +22,7 @@ class SocietyModels:
 
     agents: Sequence[ChatModel]
     observers: Sequence[ChatModel]
-    systems: Mapping[int, str] = field(default_factory=dict)  # system messages of agents, by the model's id
+    systems: Mapping[int, str] = field(default_factory=dict)  # agents' system messages, by the model's id
 
     def system(self, agent: int) -> str | None:
         """The system message of an agent, if its model has one."""
@@ -45,7 +45,7 @@ class _RatedAnswer(NamedTuple):
 class InteractionSteps:
     """An interaction to be made. `recalls` are those of the agent and of its critics."""
 
-    number: int  # of its row
+    number: int  # its row's number
     agent: int
     question: str
     critics: Sequence[int]

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.models import GenerationRow, Society, SocietyAgent, SocietyInteraction
 from app.society.interaction import Feedback, Interaction, Observation, Recall
 
-OPEN, DONE, FAILED = "open", "done", "failed"  # what the status of an interaction may be
+OPEN, DONE, FAILED = "open", "done", "failed"  # the statuses of an interaction
 _AT_ONCE = 500  # rows
 
 
@@ -212,6 +212,6 @@ def answered_calls(session: Session, interaction_ids: Sequence[int]) -> dict[int
         GenerationRow.interaction_id.in_(interaction_ids), GenerationRow.error.is_(None)
     )
     for number, call, text in session.execute(answered):
-        if number is not None and call is not None and text:  # empty ones of earlier versions are asked for again
+        if number is not None and call is not None and text:  # empty ones from earlier versions are asked for again
             found[number][call] = text
     return found

@@ -10,7 +10,7 @@ from app.datasets.records import unreadable
 from training.json_rows import RepeatedField, parse_json
 
 LARGEST = 150_000_000  # bytes; the published file of first memories has 105 million
-LONGEST_TEXT = 20_000  # characters of a question or an answer
+LONGEST_TEXT = 20_000  # characters in a question or an answer
 
 
 def read_bytes(path: Path, field: str) -> bytes:

@@ -12,7 +12,7 @@ TFIDF, REGISTERED = "tfidf", "model"
 _FORMS = "tfidf, model:NAME, api:MODEL, api:MODEL@ADDRESS, api:MODEL@ADDRESS#KEY_VARIABLE or sentences:MODEL"
 _KINDS = (REGISTERED, "api", "sentences")
 LONGEST_NAME = 120  # characters
-BATCH = 64  # texts of a request to a model; the vectors of the widest ones then stay far below the longest answer
+BATCH = 64  # texts in a request to a model; even the widest vectors then stay far below the longest answer
 
 
 def check_embedder(name: str) -> None:

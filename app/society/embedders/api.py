@@ -16,10 +16,10 @@ from app.society.embedders import BATCH
 from app.society.embedders.base import EmbedderFailed, Vectors, unit_rows
 from training.marks import FAMILIES
 
-# Where questions of one meaning end: the published distance is that of the model that it was found for.
+# Up to here, questions mean the same: the published distance, for the model that it was found for.
 THRESHOLDS = {"text-embedding-ada-002": 0.3}
 USUAL_THRESHOLD = 0.5
-MOST_NUMBERS = 65_536  # of a vector; the widest models have some ten thousand
+MOST_NUMBERS = 65_536  # in a vector; the widest models have some ten thousand
 
 
 class ApiEmbedder:
@@ -39,7 +39,7 @@ class ApiEmbedder:
 
     async def _embed(self, texts: Sequence[str]) -> list[list[float]]:
         batches = [texts[at : at + BATCH] for at in range(0, len(texts), BATCH)]
-        # All of them have ended before one fails, so that each is among the calls.
+        # All of them end before one fails, so that each is among the calls.
         found = await asyncio.gather(*map(self._batch, batches), return_exceptions=True)
         if failed := next((each for each in found if isinstance(each, BaseException)), None):
             raise failed

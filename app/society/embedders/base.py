@@ -17,7 +17,7 @@ class Embedder(Protocol):
 
     name: str  # as `find_embedder` takes it
     threshold: float  # cosine distance under which two questions count as similar
-    calls: list[Generation]  # of a model behind an API, those without an answer included, the first one first
+    calls: list[Generation]  # of a model behind an API, including those without an answer, oldest first
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """A row of length 1 for each text, (N, D). A row of zeros is near nothing.
@@ -50,7 +50,7 @@ def unit_rows(rows: Sequence[Sequence[float]] | npt.NDArray[Any], texts: int, na
         made = np.full((texts, 1), np.inf, dtype=np.float32)
     if not np.isfinite(made).all():
         raise EmbedderFailed(f"{name}: expected finite numbers of at most 3e38, got another one")
-    lengths = np.sqrt(np.einsum("nd,nd->n", made, made, dtype=np.float64))[:, None]  # squares may be too large
+    lengths = np.sqrt(np.einsum("nd,nd->n", made, made, dtype=np.float64))[:, None]  # as squares may exceed float32
     scaled: Vectors = np.divide(made, lengths, out=np.zeros_like(made), where=lengths > 0, casting="same_kind")
     return scaled
 

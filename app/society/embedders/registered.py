@@ -48,7 +48,7 @@ def model_of(session: Session, name: str) -> LanguageModel | None:
         return None
     try:
         wanted = named_options(rest)
-    except Invalid:  # an imported society may have any
+    except Invalid:  # an imported society may have any embedder
         return None
     rows = session.scalars(select(LanguageModel).where(LanguageModel.kind == API).order_by(LanguageModel.id))
     return next((row for row in rows if _is_called_so(row, wanted)), None)

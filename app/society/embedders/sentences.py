@@ -15,7 +15,7 @@ from app.players.base import Generation
 from app.society.embedders.base import EmbedderFailed, Vectors, unit_rows
 
 LIBRARY = "sentence_transformers"
-THRESHOLD = 0.4  # of the usual sentence models, whose unrelated questions are about 0.9 apart
+THRESHOLD = 0.4  # for common sentence models, whose unrelated questions are about 0.9 apart
 
 
 class SentenceEmbedder:

@@ -15,8 +15,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from app.players.base import Generation
 from app.society.embedders.base import Vectors, check_texts, unit_rows
 
-MOST_TERMS = 4096  # the most frequent ones; a row takes four bytes of each
-THRESHOLD = 0.55  # among the questions that ship, most pairs below it ask nearly the same
+MOST_TERMS = 4096  # the most frequent ones; a row takes four bytes for each
+THRESHOLD = 0.55  # most pairs of shipped questions below it ask nearly the same
 
 
 class TfidfEmbedder:

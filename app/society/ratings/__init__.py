@@ -40,8 +40,8 @@ ENGAGEMENT_FORM = RatingForm(1, LARGEST_RATING, ENGAGEMENT)
 _CORRECTION = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, CORRECTIONS))})", re.IGNORECASE)
 _EXAMPLE = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, EXAMPLES))})\W{{0,6}}\Z", re.IGNORECASE)
 _LINE_START = re.compile(r"(?:^|\n)[\s#*_`>•·\-–+(\[{|]*(?:\d{1,2}\s?[.)]\s+[*_]*)?\Z")
-_KEY = re.compile(r"""(["'])[\w -]{1,40}\1\s?[:=]""")  # what a quotation that holds a label and a number is not
-_BEFORE_LABEL = 40  # characters of a line that marks before a label may take
+_KEY = re.compile(r"""(["'])[\w -]{1,40}\1\s?[:=]""")  # a quotation with a label and a number must not be such a key
+_BEFORE_LABEL = 40  # characters of a line that marks before a label may occupy
 _REASON = re.compile(
     r"(?:reason(?:ing|s)?|explanation|rationale|justification|feedback|comment|because)[\"']?\s*:\s*[\"']?",
     re.IGNORECASE,
@@ -54,7 +54,7 @@ _OWN_WORDS = re.compile(
     r"\b(?:my (?:final )?(?:answer|rating|score)|rating|score|I (?:would|will|'d|'ll) \w+)\b\W*(?:is)?\W*\Z",
     re.IGNORECASE,
 )
-_NEAR = 60  # characters behind the rating in which a reason's label is the reason's
+_NEAR = 60  # characters after the rating within which a reason's label is that of its reason
 _MARKS = " \t\r\n#*_`"
 _EDGES = " \t\r\n.,;:|/#*_-–—\"'`()[]{}<>"
 
@@ -213,7 +213,7 @@ def _without(text: str, found: Candidate) -> str:
     after = text[found.end :]
     if label := _REASON.search(after, 0, _NEAR):
         return after[label.end() :].strip(_MARKS)
-    # "Overall" of "Overall rating: 5" belongs to the label.
+    # "Overall" in "Overall rating: 5" belongs to the label.
     before = _FRAGMENT.sub("", text[: found.begin]).rstrip(" \t\r\n,;:|/#*_-–—\"'`([{<")
     after = after.lstrip(_EDGES).rstrip()
     return _without_label(" ".join(part for part in (before, after) if re.search(r"\w", part)))

@@ -15,9 +15,9 @@ class Strength(IntEnum):
     """How clearly a number is stated to be a rating."""
 
     STATED = 1  # in a sentence, or with its scale
-    ALONE = 2  # in a line of its own, where the rating is asked for
-    NAMED = 3  # behind another label than a rating's, or behind one within a sentence
-    LABELLED = 4  # behind a rating's label
+    ALONE = 2  # on a line of its own, where the rating is asked for
+    NAMED = 3  # after a label other than a rating's, or after one within a sentence
+    LABELLED = 4  # after a rating's label
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Candidate:
     strength: Strength
     begin: int
     end: int
-    at: int  # its token
+    at: int  # the position of its token
     aspect: str | None = None
     is_final: bool = False
     has_scale: bool = False
@@ -40,7 +40,7 @@ class Candidate:
 
 
 _MOST_OF_HEADING = 8  # tokens
-_SENTENCE = 30  # tokens on either side of a number in which its sentence is looked at
+_SENTENCE = 30  # tokens on either side of a number in which to look for its sentence
 _SENTENCE_ENDS = frozenset(".!?;\n…")
 _OPENERS = frozenset("([<=:~≈>)]")
 _DIVIDERS = frozenset("#|/-–")  # between a number and the label of the reason
@@ -149,7 +149,7 @@ class Finder:
             if self._tokens.kind(mark) == LINE and (is_last or self._rating_first):
                 strength = Strength.ALONE
         else:
-            # Where the reason comes first, a number at the beginning is a part of it.
+            # Where the reason comes first, a number at the beginning is part of it.
             opens = before.opens_text and (self._rating_first or value.has_scale or value.aspect is not None)
             is_rating = opens and (value.aspect is not None or self._is_followed(value.end))
         return self._made(at, value, before, strength, is_apart=True) if is_rating else None
@@ -246,7 +246,7 @@ class Finder:
         said = [each for each in self._tokens[begin:end] if each.kind == WORD]
         for place, each in enumerate(said):
             behind = roles_in(said[place + 1 : place + 5])
-            # "kind, if terse" is no condition, either.
+            # "kind, if terse" is no condition either.
             if words.IF in each.roles and len(said) > place + 2 and words.PERSONAL not in behind:
                 return True
         return False

@@ -7,7 +7,7 @@ from app.society.ratings import words
 from app.society.ratings.labels import MOST_WORDS, LabelReader
 from app.society.ratings.text import LINE, MARK, NUMBER, SEPARATORS, WORD, Token, Tokens
 
-_FAR = MOST_WORDS + 8  # tokens of a clause, with brackets
+_FAR = MOST_WORDS + 8  # tokens in a clause, including brackets
 _CLAUSE_ENDS = frozenset(".!?;|{}#,…")
 _FIELD_ENDS = frozenset("{,|#.;!}(?…")
 _BRACKETS = frozenset("()[]#<•·")

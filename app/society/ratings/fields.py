@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from app.society.ratings.words import REASON, folded, roles_of
 
-_MOST_LEVELS = 4  # of objects within objects that hold a rating
-_NAMING = frozenset(("aspect", "criterion", "dimension", "category", "metric", "name", "label"))  # of what is rated
+_MOST_LEVELS = 4  # of nested objects around a rating
+_NAMING = frozenset(("aspect", "criterion", "dimension", "category", "metric", "name", "label"))  # name what is rated
 _DIVIDER = re.compile(r"[\s|:\-–+]*-[\s|:\-–+]*")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|[_\-.]")
 _LISTED = re.compile(r"[,;\t]")

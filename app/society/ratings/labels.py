@@ -6,7 +6,7 @@ from typing import NamedTuple
 from app.society.ratings import words
 from app.society.ratings.text import NUMBER, OURS, WORD, Token
 
-MOST_WORDS = 18  # of a label
+MOST_WORDS = 18  # in a label
 _REJECTS = frozenset((words.NOT, words.BOUND, words.IF, words.OTHERS, words.EARLIER, words.WHEN, words.MODAL))
 
 

@@ -45,7 +45,7 @@ _OUT_OF = re.compile(
 )
 _FROM = ("from", "von", "de", "da", "od", "от", "van", "从", "從")
 _USUAL_TOPS = (4, 5, 6, 7, 10, 20, 100)
-_NEAR = 24  # characters before or behind a range in which a word says that it is a scale
+_NEAR = 24  # characters before or after a range in which a word says that it is a scale
 _WORD = re.compile(r"[^\W\d]+|[(\[]")
 
 
@@ -100,7 +100,7 @@ def _tops(text: str) -> Iterator[Mention]:
             raw = next(each for each in match.groups() if each is not None)
             yield Mention(None, _number(raw), match.start(), match.end())
     for match in _OUT_OF.finditer(text):
-        # "6 out of 7" is a number on a scale, and read as such.
+        # "6 out of 7" is a number on a scale, and is read as such.
         before = folded(match["before"].strip(" ("))
         if not before[-1:].isdigit() and before not in number_words():
             yield Mention(None, _number(match["top"]), match.end("before"), match.end())

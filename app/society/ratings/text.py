@@ -38,7 +38,7 @@ _SAME = {
     **dict.fromkeys("】〕］〗", "]"), **dict.fromkeys("→⇒➜➡⟶➔", "→"), "‥": "…", "～": "~", "〜": "~", "∼": "~",
     "⁄": "/", "÷": "/", "∕": "/", "★": "★", "☆": "★", "⭐": "★", "🌟": "★",
 }  # fmt: skip
-_CIRCLED = {0x2460: 1, 0x2776: 1, 0x2780: 1, 0x278A: 1}  # the first of nine each
+_CIRCLED = {0x2460: 1, 0x2776: 1, 0x2780: 1, 0x278A: 1}  # the first of nine in each case
 
 
 @lru_cache(maxsize=4096)
@@ -113,7 +113,7 @@ def _without_thoughts(text: str) -> str:
         elif opened:
             parts.append(" " * (tag.end() - at))
             at, opened = tag.end(), False
-        else:  # the beginning of the thought was cut off
+        else:  # the beginning of the reasoning was cut off
             parts.clear()
             cut = at = tag.end()
     parts.append(" " * (len(text) - at) if opened else text[at:])
@@ -143,11 +143,11 @@ def _shown_tag(match: re.Match[str]) -> str:
 
 # ---- Tokens ---------------------------------------------------------------------------
 
-# Marks that are written over, under or behind letters, from the Latin ones to those of India and Tibet.
+# Marks written above, below or after letters, from Latin scripts to those of India and Tibet.
 _MARKS_OF_WORDS = "\u200c\u200d" + "".join(
     chr(code) for code in range(0x300, 0x1000) if unicodedata.category(chr(code)) in ("Mn", "Mc")
 )
-# scripts in which words run together
+# scripts without spaces between words
 _JOINED = "\u0e00-\u0e7f\u2e80-\u2fff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 _LETTER = rf"[^\W\d_{_JOINED}]"
 _JOINED_WORDS = sorted((word for word in known_words() if re.match(rf"[{_JOINED}]", word)), key=len, reverse=True)
@@ -158,10 +158,10 @@ _TOKEN = re.compile(
     rf"|(?P<line>\n)|(?P<mark>->|=>|<=|>=|\S)",
     re.IGNORECASE,
 )
-_HUMPS = re.compile("([a-z]+)([A-Z][a-z]+)")  # the keys of programs: "alignmentScore"
+_HUMPS = re.compile("([a-z]+)([A-Z][a-z]+)")  # keys as in programs: "alignmentScore"
 _UNSEEN = "\"'"
 SEPARATORS = frozenset((":", "=", "→", "->", "=>", "–", "-"))
-_MOST_OF_LABEL = 4  # words of a reason's label behind its first
+_MOST_OF_LABEL = 4  # words after the first in a reason's label
 
 
 class Tokens(Sequence[Token]):
@@ -235,7 +235,7 @@ def _tokens(plain: str) -> Iterator[Token]:
             yield Token(WORD, folded(humps[1]), match.start(), at)
             yield Token(WORD, folded(humps[2]), at, match.end())
             continue
-        # "A" of "Model A" is a name, and no article.
+        # "A" in "Model A" is a name, not an article.
         is_name = (
             kind == before == WORD
             and len(match[0]) == 1

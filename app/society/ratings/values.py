@@ -6,13 +6,13 @@ from app.society.ratings import words
 from app.society.ratings.text import LINE, MARK, NUMBER, OURS, WORD, Tokens
 from app.society.ratings.words import number_words
 
-_CLOSERS = frozenset(".!;,:)]}|#–-{[(…")  # marks behind which a clause is over, or something is added to it
+_CLOSERS = frozenset(".!;,:)]}|#–-{[(…")  # marks after which a clause is over, or something is added to it
 _JOINERS = frozenset(("-", "–", "~", "/", "&", "→", "->", "=>", "+", ",", "±", "…"))
-_BEFORE = frozenset("$€£¥§^±≤≥<>/") | {"<=", ">="}  # marks before a number that make it something else than a rating
+_BEFORE = frozenset("$€£¥§^±≤≥<>/") | {"<=", ">="}  # marks before a number that make it something other than a rating
 _BEHIND = frozenset("%★€$°±+?≥≤^")
 _PARTICLES = frozenset("をにで을를이과로の")  # between a number and its verb
 _SENTENCE_ENDS = frozenset(".!;#…")
-_AHEAD = 12  # tokens behind a number that may name another one
+_AHEAD = 12  # tokens after a number that may name another one
 _ARTICLES = 2  # number words below this are articles, too
 
 

@@ -22,7 +22,7 @@ OTHER_SENSE = "other sense"
 SCALE, REFUSAL, PERSONAL = "scale", "refusal", "personal"
 CONCEDED, BETWEEN = "conceded", "between"
 
-# Before a number: what a label says ("my rating of this answer").
+# Before a number: the words of a label ("my rating of this answer").
 _ROLES: Mapping[str, str] = {
     RATING: """
         vote rating ratings score scores grade mark evaluation assessment rate points bewertung* note punktzahl
@@ -102,13 +102,13 @@ _ROLES: Mapping[str, str] = {
         ocenilbym daje zasluguje dostaje ставлю оцениваю заслуживает получает 给 給 打 得 值 值得 获得 獲得 评 評
         给出 打分为 評分為 评为 判 付け 주 أعطي أقيم أمنح تستحق يستحق सैकता ger dam chấm beri memberi ให้ ให้คะแนน
     """,
-    # Verbs that are said of an answer.
+    # Verbs with the answer as their subject.
     DESERVES: """
         deserves deserve earns earn gets get merits merit receives receive warrants warrant scores score
         verdient erhalt bekommt merite obtient merece obtiene merita ottiene obtem vale krijgt zasluguje dostaje
         заслуживает получает 得 值 值得 获得 獲得 تستحق يستحق
     """,
-    # Verbs whose form already says who speaks.
+    # Verbs whose form already tells who speaks.
     OWN_VERB: """
         assegnerei avaliaria assegno gebe vergebe bewerte geef pondria doy daria asigno califico otorgo valoro
         puntuo darei valuterei direi valuto diria dou avalio atribuo oceniam daje dalbym dalabym ocenilbym
@@ -118,7 +118,7 @@ _ROLES: Mapping[str, str] = {
         adok värderar ger βαζω δινω βαθμολογω נותן נותנת מדרג מדרגת میدهم оцінюю hodnotim davam
         acord evaluez beri memberi giver gir vurderer
     """,
-    # Verbs that stand behind the number.
+    # Verbs that follow the number.
     LATE_VERB: """
         bewerten geben vergeben veriyorum veririm verirdim verecegim puanliyorum puandir aliyor
         degerlendiriyorum つけます つける 付けます 付ける 与えます 与える とします とする と評価します と評価する
@@ -185,7 +185,7 @@ _ROLES: Mapping[str, str] = {
         به است آن jag svaret denna denne dette svar odpovedi teto tuto acestui acestei raspuns mea îi nilai
         สามารถ kasih
     """,
-    # What may follow the number of a sentence that rates.
+    # What may follow the number in a sentence that rates.
     FOLLOWER: """
         van because since for as due on from to overall reason here based given considering but and in thanks
         although though while where which so that after points yet if when weil da fur denn wegen aber und
@@ -208,7 +208,7 @@ _ROLES: Mapping[str, str] = {
         to or and through till bis oder und à a ou o e ed y u tot of lub do до или и ve veya ila 至 到 或 或者
         から か 또는 에서 أو إلى या से vagy או
     """,
-    # Behind the second number of a range.
+    # After the second number of a range.
     BETWEEN: "arasi arasinda 间 間 之间 之間 の間 사이 बीच kozott valilta valilla kozotti",
     MAYBE: """
         maybe perhaps possibly possible potentially could might either vielleicht moglich* moglicherweise peut
@@ -239,7 +239,7 @@ _ROLES: Mapping[str, str] = {
         अगर every each provided providing depending depends depend dependiendo depende dipende dependendo
         als jesli jezeli якщо jos ha עם אם اگر om hvis dersom pokud jestlize daca nếu neu jika kalau
     """,
-    # Behind "if", what makes it "though": "5, if a bit curt".
+    # After "if", words that make it mean "though": "5, if a bit curt".
     CONCEDED: "a an not only just slightly somewhat rather auch un anything perhaps",
     PERSONAL: "had forced pressed must asked pushed compelled absolutely having required",
     REFUSAL: """
@@ -271,7 +271,7 @@ _ROLES: Mapping[str, str] = {
     """,
 }  # fmt: skip
 
-# Aspects by what models call them. What is asked for by another name is known by that name alone.
+# Aspects by the names that models give them. An aspect requested under another name is known by that name alone.
 ASPECTS: Mapping[str, str] = {
     ALIGNMENT: """
         alignment aligned align ausrichtung ubereinstimmung wertekonformitat alignement alineacion alineamiento
@@ -341,14 +341,14 @@ _NUMBERS = (
     "ten zehn dix diez dieci dez tien dziesięć десять 十 열 십 عشرة عشر दस",
 )  # fmt: skip
 
-# What makes what is behind it an example.
+# These make what follows an example.
 EXAMPLES = (
     "for example", "e.g", "for instance", "such as", "in the form", "format", "z.b", "zum beispiel", "par exemple",
     "por ejemplo", "per esempio", "por exemplo", "bijvoorbeeld", "na przykład", "например", "örneğin", "mesela", "例如",
     "比如", "例えば", "たとえば", "예를 들어", "مثلا", "مثال", "उदाहरण",
 )  # fmt: skip
 
-# What takes back a rating that stands before it.
+# These take back a rating that precedes them.
 CORRECTIONS = (
     "on reflection", "upon reflection", "after reflection", "on second thought", "second thoughts",
     "on reconsideration", "reconsider", "re-consider", "actually", "correction", "corrected", "wait",
