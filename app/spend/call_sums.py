@@ -35,7 +35,7 @@ from app.society.job import SOCIETY
 
 STUDY, GUESTS, REQUESTS = "study", "guests", "requests"
 _SETTLED = timedelta(hours=1)  # by then the transaction that wrote a call has ended, and with it all of lower numbers
-_LEAST, _MOST = 1_000, 100_000  # calls that are summed at once
+_LEAST, _MOST = 1_000, 100_000  # calls summed at once
 _TABLE = cast(Table, CallSum.__table__)
 _GROUP = ("day", "model_id", "kind", "number")
 _COUNTS = ("calls", "failed", "costless")
@@ -93,7 +93,7 @@ class CallsSince:
 
     def __init__(self, session: Session, since: datetime | None) -> None:
         self._session, self._since = session, since
-        self._until = _kept_until(session)  # once, as upkeep may sum further ones meanwhile
+        self._until = _kept_until(session)  # read once, as upkeep may sum further ones meanwhile
         self._which = [_TABLE.c.last_call <= self._until]
         if since is not None:
             self._which.append(_TABLE.c.day >= since.date())
@@ -104,7 +104,8 @@ class CallsSince:
         if self._since is not None:
             first = select(GenerationRow.at).where(*further).order_by(GenerationRow.id).limit(1)
             if (at := self._session.scalar(first)) is not None and at < self._since:
-                # As many statements as its logarithm; numbers are by time but for what was written meanwhile.
+                # Takes a logarithmic number of statements; numbers are in order of time, except for what was written
+                # meanwhile.
                 further.append(GenerationRow.id >= first_since(self._session, self._since - _SETTLED))
             further.append(GenerationRow.at >= self._since)
         return _of_rows(self._session, *further)
@@ -137,7 +138,7 @@ class CallsSince:
         """
         column = _TABLE.c
         usd: ColumnElement[float] = column.cost
-        # Without models that cost nothing: campaigns register thousands, and each would be a value of the statement.
+        # Without free models: campaigns register thousands, and each would be a parameter of the statement.
         if paid := {number: each for number, each in prices.items() if each is not None and any(each)}:
             for name in TokenCounts._fields:
                 a_token = {number: cost_of(each, TokenCounts(**{name: 1})) for number, each in paid.items()}
@@ -149,7 +150,7 @@ class CallsSince:
             .where(*self._which, column.kind != STUDY)
             .group_by(*by)
             .order_by(func.sum(usd).desc(), func.sum(tokens).desc(), *by)
-            .limit(None if most is None else max(most, 1))  # each row has their number
+            .limit(None if most is None else max(most, 1))  # each row has the total number
         )
         rows = self._session.execute(found).all()
         return [Purpose(kind, number) for kind, number, _ in rows], rows[0][2] if rows else 0
@@ -159,7 +160,7 @@ class CallsSince:
         column = _TABLE.c
         by = [column[name] for name in group]
         unpriced = sum((column[name] for name in _SUMS if name.startswith("unpriced_")), literal(0))
-        # Calls that used nothing cost nothing, whatever the prices are: decided here, as sums do not tell.
+        # Calls that used nothing cost nothing, whatever the prices: decided here, as sums do not show it.
         costless = case((unpriced > 0, column.costless), else_=0)
         counts = [costless if name == "costless" else column[name] for name in (*_COUNTS, *_SUMS)]
         chosen = select(*by, *(func.sum(each) for each in counts)).where(*self._which, *which)
@@ -200,7 +201,7 @@ def keep_sums(database: Engine) -> int:
 
     def write(session: Session) -> int:
         lock_tables(session, _TABLE.name)  # so that no call is summed twice
-        if _kept_until(session) != kept:  # somebody else was faster
+        if _kept_until(session) != kept:  # another process was faster
             return 0
         session.execute(insert(_TABLE), rows)
         return int(number)

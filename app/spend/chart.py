@@ -10,10 +10,10 @@ from app.analysis.themes import Palette
 from app.models import LanguageModel
 from app.spend.figures import Spend
 
-MOST_MODELS = 6  # that are told apart, as many as there are colours: of more the dearest, and the others together
-_MOST_MARKED_DAYS = 35  # whose bars are wide enough for the numbers of models
-_LEAST_MARKED = 0.08  # of the dearest day: a smaller part of a bar has no room for a number
-_TICKS = 6  # days that the axis names
+MOST_MODELS = 6  # shown separately, one per colour: if there are more, the most expensive, and the others together
+_MOST_MARKED_DAYS = 35  # with bars wide enough for the models' numbers
+_LEAST_MARKED = 0.08  # of the most expensive day: a smaller part of a bar has no room for a number
+_TICKS = 6  # days named on the axis
 
 
 def spend_chart(found: Spend, language: Language = ENGLISH) -> Chart:
@@ -62,7 +62,7 @@ def _drawn(bars: Mapping[date, Mapping[str, float]], colours: Palette, language:
         }
         for day, bar in bars.items()
         for place, (group, amount) in enumerate(bar.items())
-        if amount  # else its edge would cut the axis
+        if amount  # otherwise its edge would cut the axis
     ]
     title = language.gettext("US dollars")
     days = [day.isoformat() for day in bars]
@@ -89,7 +89,7 @@ def _drawn(bars: Mapping[date, Mapping[str, float]], colours: Palette, language:
         {"field": "model", "title": language.gettext("Model")},
         {"field": "usd", "type": "quantitative", "title": title, "format": ",.4~f"},
     ]
-    # An edge in the colour of the background parts the models of a bar.
+    # An edge in the background colour separates the models of a bar.
     edge: Spec = {"stroke": colours.surface, "strokeWidth": 1} if len(groups) > 1 else {}
     marks: Spec = {
         "mark": {"type": "text", "color": colours.surface, "fontSize": 11, "fontWeight": "bold", "aria": False},

@@ -236,7 +236,7 @@ class _SpentSince:
             (purpose, self._sums(model, counts))
             for purpose, model, counts in self._calls.by_purpose({*dearest, *latest})
         ]
-        further = latest - {purpose for purpose, _ in summed}  # which `summed_runs` does not count
+        further = latest - {purpose for purpose, _ in summed}  # not counted in `summed_runs`
         found = _dearest_first(_added([*summed, *((line.purpose, line.sums) for line in self._latest)]))
         return found, summed_runs + sum(purpose.kind != STUDY for purpose in further)
 

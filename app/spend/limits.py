@@ -22,7 +22,7 @@ from app.registry.spending import InstallationSpending, spending_of_period
 from app.registry.training_charges import spent_on_trainings
 from app.spend.figures import WEEK, Spend, read_spend_by_day_and_model
 
-WHOLE_DAYS = 7  # whose mean is the pace of the installation
+WHOLE_DAYS = 7  # their mean is the pace of the installation
 
 
 class SpendingLimit(NamedTuple):
@@ -41,7 +41,7 @@ class SpendingLimit(NamedTuple):
     effect: Phrase
     kind: str | None = None
     number: int | None = None
-    currency: str | None = None  # of the spend cap of a wave; None: US dollars
+    currency: str | None = None  # of a wave's spend cap; None: US dollars
 
     @property
     def percent(self) -> int:

@@ -29,7 +29,7 @@ Sums = Mapping[str, Decimal]  # by currency
 class PayLine(NamedTuple):
     """The amount of one payment with its recruiter's fee; a reversed payment has a second, negative line."""
 
-    day: date  # in UTC, when it was owed
+    day: date  # in UTC, on which it was owed
     study_id: int
     enrolment_id: int
     currency: str
@@ -107,7 +107,7 @@ def wave_caps(session: Session) -> Iterator[SpendingLimit]:
     for wave, study in session.execute(open_):
         try:
             file, design = waves.settings_of(wave), design_of_wave(session, wave)
-        except ValidationError:  # of an earlier version, which nobody can read any more
+        except ValidationError:  # from an earlier version, which can no longer be read
             continue
         committed, most = places.committed(session, wave), most_a_place(design) * (1 + file.fee)
         left = file.most_spent - committed

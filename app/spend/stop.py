@@ -51,7 +51,7 @@ def effect_of_stop(session: Session) -> StopEffect:
         cells = job_references(session, kind, [row.id for row in rows])
         for row in rows:
             (stops if kind.may_spend(row) else goes_on).append(JobRef(kind, row.id, cells[row.id]))
-    # Found by their status, as few go on, and not by their source.
+    # Found by their status, as few are in progress, and not by their source.
     playing = select(func.count()).where(MatchRow.status == "playing", func.coalesce(MatchRow.source, "") == "live")
     return StopEffect(stops, goes_on, session.scalar(playing) or 0)
 
@@ -70,11 +70,11 @@ def stop_spending(session: Session, by: str) -> SpendingStop:
         )
     stop = SpendingStop(at=datetime.now(UTC), by=by, jobs=[])
     session.add(stop)
-    session.flush()  # first, so that another one who stops waits before any job is locked
+    session.flush()  # first, so that anyone else who stops waits before any job is locked
     cancelled: list[list[str | int]] = []
     for kind, number, *_ in effect_of_stop(session).stops:
         row = session.get(kind.table, number, with_for_update=True, populate_existing=True)
-        # A job may have ended meanwhile, and what a job waits for is cancelled with it.
+        # A job may have ended meanwhile, and the job that another one waits for is cancelled with it.
         if row is not None and row.status in states.OPEN and kind.may_cancel(row):
             kind.cancel(session, number)
             cancelled.append([kind.name, number])
@@ -121,12 +121,12 @@ def end_stop(session: Session) -> Resumed:
     resumed, left = [], []
     for kind, number in jobs:
         try:
-            with session.begin_nested():  # a job that cannot go on stays as it is, also where what it waits for refuses
+            with session.begin_nested():  # a job that cannot resume stays as it is, even if what it waits for refuses
                 row = kind.get(session, number)
                 if kind.may_resume(row, kind.state_of(session, row)):
                     kind.resume(session, number, queued=True)
                     resumed.append((_ref(session, kind, number), kind.queue_of(session, number)))
-        except AppError as error:  # such as a budget that is used up: the others go on
+        except AppError as error:  # such as an exhausted budget: the others resume
             left.append(_ref(session, kind, number)._replace(refused=error.message))
     return Resumed(resumed, left)
 
