@@ -16,16 +16,16 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from jwt.algorithms import RSAAlgorithm
 
-PARAMETER = "prolific_token"  # of a link
+PARAMETER = "prolific_token"  # in a link
 LEEWAY = 60  # seconds that clocks may differ
 LEAST_BITS = 2048  # of a key; shorter ones can be broken
-_ALGORITHM = "RS256"  # and no other: whoever may choose one signs with `none`, or with the public key as a password
+_ALGORITHM = "RS256"  # and no other: by choice, one could sign with `none`, or with the public key as a password
 _CLAIMED = ("PROLIFIC_PID", "SESSION_ID", "STUDY_ID")  # in the claim `prolific`
 _LONGEST = 4000  # characters
 _MOST_KEYS = 100
 
-# Why somebody is not let in by a signed link: it has no token; the token's time is over; it is of another person, visit
-# or study; the recruiter did not sign it like that; nobody knows, as the recruiter's keys could not be had.
+# Why a signed link is not accepted: it has no token; the token has expired; it is for another person, visit or study;
+# it is not signed like this by the recruiter; unknown, as the recruiter's keys could not be fetched.
 Doubt = Literal["missing", "expired", "other", "invalid", "unknown"]
 Keys = Mapping[str, RSAPublicKey]
 
@@ -115,7 +115,7 @@ def _is_of(claim: Any, ids: LinkIds) -> bool:
     if not isinstance(claim, dict):
         return False
     person, *others = (claim.get(name) for name in _CLAIMED)
-    # Of people's ids small and capital letters are the same; an id that is not there is nobody's.
+    # People's ids are compared without case; a missing id is nobody's.
     same_person = isinstance(person, str) and bool(person) and person.lower() == ids.person.lower()
     return same_person and all(ids[1:]) and others == [*ids[1:]]
 

@@ -13,11 +13,11 @@ from app.studies.endings import BY_TIME, EARNED, FULL_BASE, NO_BASE, PROLIFIC, E
 from app.studies.quantities import rounded
 
 NOTHING = Decimal("0.00")
-LONGEST_BREAK = timedelta(minutes=10)  # of a longer time without a sign of life no more is paid by time
-# Recruiters that pay the base of a submission that is approved; mturk did so in waves of before it closed.
+LONGEST_BREAK = timedelta(minutes=10)  # the most that is paid by time for a gap between signs of life
+# Recruiters that pay the base when a submission is approved; mturk did so in waves from before it closed.
 APPROVING = ("prolific", "connect", "mturk")
 _NOT_APPROVED = ("returned", "timed_out", "rejected")
-_DIGITS = 9  # after the point of a utility; what λ makes of binary fractions beyond these is no point
+_DIGITS = 9  # after the point of a utility; further ones come from λ times binary fractions and are no points
 
 
 class PlayedMatch(NamedTuple):

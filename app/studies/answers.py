@@ -37,8 +37,8 @@ from app.studies.survey import SurveyForm, Values, first_value, read_survey, typ
 from app.studies.texts import first_condition
 
 YES, NO = "yes", "no"
-HERE = "here"  # the field by which somebody says that they are still there
-PARTNERS = (PERSON, "computer", EITHER, "not sure")  # what a partner may have been, as a person guesses
+HERE = "here"  # the field by which people say that they are still there
+PARTNERS = (PERSON, "computer", EITHER, "not sure")  # a person's guesses about a partner
 
 
 class StepOutcome(NamedTuple):
@@ -160,7 +160,7 @@ def _quiz(session: Session, progress: StudyProgress, form: SurveyForm, _text: st
         return _go_on(session, progress)
     state = quiz_now(progress)
     if first_value(form, "attempt") != str(state.attempt):
-        return StepOutcome()  # the form of an attempt before
+        return StepOutcome()  # the form of an earlier attempt
     try:
         given = read_answers(state, {name: values[0] for name, values in form.items() if values})
     except Invalid as error:

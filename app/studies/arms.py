@@ -12,8 +12,8 @@ from typing import NamedTuple
 from app.studies.design import AS_WRITTEN, COUNTERBALANCED, LATIN_SQUARE, RANDOM, Level, StudyDesign
 
 MOST_ARMS = 240
-MOST_MATCHES = 200  # a person
-_ALL_ORDERS = 3  # of so many blocks all orders are played; of more, those of a Latin square
+MOST_MATCHES = 200  # for each person
+_ALL_ORDERS = 3  # up to so many blocks are played in all orders; more in those of a Latin square
 
 Condition = Mapping[str, str]  # factor → label of its level
 
@@ -123,7 +123,8 @@ def _arms(design: StudyDesign) -> Iterator[PlannedArm]:
     outside = [{by: label} for label in design.levels(by)] if by else [{}]
     rows = latin_square(len(inside)) if plan.inside_block == LATIN_SQUARE else [tuple(range(len(inside)))]
     orders = _orders(len(outside), plan.blocks.order if plan.blocks else AS_WRITTEN)
-    # Each block of a person begins with another condition, as different as there are; over the arms all are balanced.
+    # Each block of a person begins with a different condition, if there are enough; the arms together balance all of
+    # them.
     shift = max(1, len(rows) // len(outside))
     factors = between(design)
     for labels in product(*(design.levels(factor) for factor in factors)):

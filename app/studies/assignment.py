@@ -34,7 +34,7 @@ from app.studies.wave_terms import CHANGED, PLACES
 from app.studies.waves import settings_of
 
 ASSIGNMENT = "assignment"
-LISTED = ""  # the stratum of the lines of a list, which are one for all
+LISTED = ""  # the stratum of a list's lines, which share one
 
 
 class Slot(NamedTuple):

@@ -86,7 +86,7 @@ class ReadList(NamedTuple):
     """A list as it is stored, the hashes that link its persons to those of the wave, and the file it was read from."""
 
     kept: AssignmentList
-    people: frozenset[str]  # hashes of persons
+    people: frozenset[str]  # hashes of people
     name: str
     sha256: str
 

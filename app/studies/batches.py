@@ -30,10 +30,10 @@ from app.studies.visits import last_table
 DRAFTED, UPLOADED, CONFIRMED = "drafted", "uploaded", "confirmed"
 _BEFORE: Mapping[str, str] = {UPLOADED: DRAFTED, CONFIRMED: UPLOADED}
 PROLIFIC, PLAIN = "prolific", "csv"
-_PEOPLE: Mapping[str, int] = {PROLIFIC: 200}  # that a recruiter takes in one file
+_PEOPLE: Mapping[str, int] = {PROLIFIC: 200}  # accepted by a recruiter in one file
 _EVENT = "payment batch"
 _SET_ASIDE = "unread reports"
-_NAMED = 5  # people in doubt that a refusal names
+_NAMED = 5  # doubtful people named by a refusal
 _PLAIN_HEADER = ("participant", "external_id", "amount", "currency")
 
 
@@ -64,8 +64,8 @@ def draft(session: Session, wave: Wave, by: str | None = None, *, set_aside: str
     the reason for not waiting for new reports of the wave, which is logged. Raises Conflict if nobody is left, and if
     there are such reports but no reason.
     """
-    settle_all(session, wave)  # locks enrolments, which comes before the wave everywhere
-    lock_wave(session, wave.id)  # of two drafts the second finds nothing
+    settle_all(session, wave)  # locks enrolments, which everywhere comes before locking the wave
+    lock_wave(session, wave.id)  # the second of two drafts finds nothing
     _set_aside(session, wave, set_aside.strip(), by)
     owed = due(session, wave)
     held = held_back(session, wave, owed)

@@ -35,9 +35,9 @@ from app.studies.design import (
 from app.studies.expressions import Numbers, Words, check_rule, read_comparison
 
 MODEL, ROLE, OBJECTIVE, PROMPT = "model", "role", "objective", "prompt"
-NO_PROMPT = "none"  # a level of the factor prompt
-_NO_CONFIG = (MODEL, ROLE, PROMPT)  # factors that are no settings of the game
-_LONGEST_LABEL, _LONGEST_ARM = 40, 80  # characters; the table of arms has room for so many
+NO_PROMPT = "none"  # a level of the factor `prompt`
+_NO_CONFIG = (MODEL, ROLE, PROMPT)  # factors that are not settings of the game
+_LONGEST_LABEL, _LONGEST_ARM = 40, 80  # characters; the length that the table of arms has room for
 
 
 class Fault(NamedTuple):
@@ -66,7 +66,7 @@ def condition_config(design: StudyDesign, condition: Condition) -> dict[str, Any
 def measures(design: StudyDesign) -> Mapping[str, Numbers]:
     """Measures of a person other than answers and the game's metrics; each has a column in analysis.csv."""
     return {
-        "attention": Numbers(0, attention_checks(design), whole=True),  # how many checks were passed
+        "attention": Numbers(0, attention_checks(design), whole=True),  # the number of passed checks
         "minutes": Numbers(0),
         "pasted_share": Numbers(0, 1),
         "hidden_share": Numbers(0, 1),

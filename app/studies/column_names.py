@@ -11,7 +11,7 @@ from app.studies.arms import conditions
 from app.studies.design import StudyDesign, SurveyQuestion
 from app.studies.participant_steps import SURVEY, Step, steps
 
-UTILITY = "utility"  # the figure of which there are always outcomes
+UTILITY = "utility"  # the figure that always has outcomes
 
 
 def outcome_name(figure: str, condition: Mapping[str, str]) -> str:

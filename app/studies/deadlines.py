@@ -2,7 +2,7 @@
 
 from datetime import date, datetime, timedelta
 
-_AFTER_CLOSE = "close"  # the last word of a time that counts from the close of the wave
+_AFTER_CLOSE = "close"  # the last word of a deadline that counts from the close of the wave
 
 
 def day_of(deadline: str, took_part: datetime | None, closed: datetime | None) -> date | None:

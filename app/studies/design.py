@@ -23,7 +23,7 @@ _MAIL = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
 FILE_NAME = r"^[\w-][\w.-]*(/[\w-][\w.-]*)*$"
 _ADDRESS = r"^https://\S+$"
 _CURRENCY = r"^[A-Z]{3}$"
-# What a pattern stands for, in words.
+# The patterns in words.
 FORMS: Mapping[str, str] = {
     SLUG: "at most 40 small letters, digits and hyphens",
     _IDENTIFIER: "at most 40 small letters, digits and underscores, a letter first",
@@ -32,7 +32,7 @@ FORMS: Mapping[str, str] = {
     _ADDRESS: "an address that begins with https://",
     _CURRENCY: "a currency such as USD",
 }
-_MUST = re.compile(r"[\w ]+? should (be|have) ")  # how pydantic begins
+_MUST = re.compile(r"[\w ]+? should (be|have) ")  # how pydantic's messages begin
 
 
 def expected_form(error: ErrorDetails) -> str:
@@ -65,8 +65,8 @@ _Levels = (
     Annotated[dict[str, Level], Field(max_length=_MOST_LEVELS)]
     | Annotated[list[Level], Field(max_length=_MOST_LEVELS)]
 )  # fmt: skip
-_MOST_QUESTIONS = 500  # of a part of the survey
-_MOST_RULES = 200  # that exclude people
+_MOST_QUESTIONS = 500  # in a part of the survey
+_MOST_RULES = 200  # for excluding people
 
 
 class Part(BaseModel):
@@ -494,7 +494,7 @@ class StudyDesign(Part):
     pay: Pay
     endings: dict[EndingName, EndingChange] = Field(default_factory=dict)
     analysis: Analysis = Analysis()
-    people_in_tournaments: bool = False  # whether leaderboards count its people, all as one player
+    people_in_tournaments: bool = False  # whether leaderboards include its people, all as one player
 
     @property
     def text_files(self) -> Mapping[tuple[str | int, ...], str]:

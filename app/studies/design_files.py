@@ -25,14 +25,14 @@ from app.studies.markdown import DEEPEST, MOST_CHARACTERS, is_too_deep, placehol
 from app.studies.warnings import warnings
 
 EXTENDS = "extends"
-# What a consent text says, each under a heading of its own, by the study's language. The last is who gets the data,
-# which a design may list instead.
+# The sections of a consent text, each with its own heading, by the study's language. The last one names the recipients
+# of the data, which a design may list instead.
 SECTIONS: Mapping[str, Sequence[str]] = {
     "en": ("Purpose", "Risks", "If you stop early", "Recipients"),
     "de": ("Zweck", "Risiken", "Wenn Sie vorzeitig aufhören", "Empfänger"),
 }
-# What stands for a fact of the study in the texts that people read.
-_GOAL = "goal"  # which differs between conditions, and is in the instructions for one
+# Placeholders for facts of the study in the texts that people read.
+_GOAL = "goal"  # it differs between conditions, and is in the instructions for one
 PLACEHOLDERS = (_GOAL, "matches", "minutes", "base", "most", "currency")
 _MOST_BASES = 10
 
@@ -155,7 +155,7 @@ def _material(design: StudyDesign, texts: Mapping[str, str], document: Document)
     except FieldError as error:
         raise error.at(Verbatim(document.place(key))) from None
     needed = matches_a_person(design)
-    # Two pieces with the same key are the same to those who play them.
+    # Two pieces with the same key are the same for their players.
     found = len({json.dumps(kind.held_out_key(piece)) for piece in pieces})
     if found < needed:
         expected = f"at least {needed} different pieces, one for each match of a person"

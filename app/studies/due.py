@@ -24,7 +24,7 @@ class OwedPerson(NamedTuple):
     """The amount that a person is owed by a file and that is in no batch yet."""
 
     enrolment_id: int
-    code: str  # of the participant
+    code: str  # the participant's
     ending: str
     amount: Decimal
     currency: str

@@ -64,8 +64,8 @@ class EndingChange(BaseModel):
     keeps_data: bool | None = None
 
 
-# At Prolific a return cannot be paid but by bonus, a failed quiz is no reason to reject, and who is screened out early
-# gets a fixed reward. Whatever was earned is paid.
+# At Prolific, a return can only be paid by bonus, a failed quiz is no reason to reject, and early screen-outs get a
+# fixed reward. Whatever was earned is paid.
 PROLIFIC: Mapping[EndingName, Ending] = {
     COMPLETED: Ending(base=FULL_BASE, bonus=EARNED, frees_place=False),
     DECLINED: Ending(keeps_data=False),

@@ -39,14 +39,14 @@ from app.studies.store import design_of, design_of_wave
 from app.studies.waves import CLOSED as CLOSED_WAVE
 from app.studies.waves import OPEN, PAUSED, settings_of
 
-ACTIVE = "active"  # a visit that the recruiter has not said more of
-CASELESS = ("prolific",)  # recruiters whose ids mean the same in any case: Prolific's are hexadecimal numbers
+ACTIVE = "active"  # a visit of which the recruiter has reported no more
+CASELESS = ("prolific",)  # recruiters whose ids ignore case: Prolific's are hexadecimal numbers
 _NOT_LET_IN = Phrase("This link does not let you in here.")
 PAUSED_NOW = Phrase("This study is paused. Please come back later.")
 ENTRY, PAUSED_BY_START = "entry", "paused after the first"
-# Endings of people who were sent away before they took part.
+# Endings of people turned away before they took part.
 _SENT_AWAY: tuple[EndingName, ...] = (DECLINED, INELIGIBLE, FULL, CLOSED)
-# Endings before the consent after which somebody may begin all the same, as long as the wave is open.
+# Endings before the consent after which a person may begin all the same while the wave is open.
 _NOT_FOR_GOOD: tuple[EndingName, ...] = (FULL, INACTIVE, WITHDRAWN)
 _BEFORE_CONSENT: tuple[EndingName, ...] = (*_SENT_AWAY, INACTIVE, WITHDRAWN)
 _MARK = "parlor.private-link\n"
@@ -109,7 +109,7 @@ def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> StudyP
         raise NotTheirs(_NOT_LET_IN)
     session.get_one(Study, wave.study_id, with_for_update={"key_share": True})
     wave = lock_wave(session, wave.id)
-    if (known := _known(session, wave.id, people)) is not None:  # by another tab, just now
+    if (known := _known(session, wave.id, people)) is not None:  # entered through another tab just now
         return _come_back(session, wave, known, visitor, may_return=False)
     _check_takes_new(wave, visitor)
     refusal = _ending_on_entry(session, wave, people)
@@ -131,7 +131,7 @@ def take_place(session: Session, progress: StudyProgress) -> None:
     if enrolment.wave_id is None or enrolment.ending is not None or enrolment.agreed_at is not None:
         return
     wave = lock_wave(session, enrolment.wave_id)
-    if not enrolment.holds_place:  # those have one who arrived before a place came with the consent
+    if not enrolment.holds_place:  # people who arrived before places came with the consent already have one
         if wave.status == PAUSED:
             raise NotAllowed(PAUSED_NOW)
         refusal = _ending_on_entry(session, wave, _hashes_of(session, enrolment))
@@ -161,7 +161,7 @@ def come_again(session: Session, progress: StudyProgress) -> bool:
     owed = select(Payment).where(
         Payment.enrolment_id == enrolment.id, Payment.batch_id.is_(None), Payment.reason.is_(None)
     )
-    for payment in session.scalars(owed):  # nothing, which is written once more at the end that comes
+    for payment in session.scalars(owed):  # it is nothing, and is written again at the next ending
         session.delete(payment)
     enrolment.ending = enrolment.ended_at = None
     begin_anew(progress)
@@ -218,7 +218,7 @@ def _come_back(session: Session, wave: Wave, known: int, visitor: Visitor, *, ma
         _check_takes_new(wave, visitor)
         if visitor.doubted:
             raise NotTheirs(_NOT_LET_IN)
-        # Nobody locks an enrolment who has locked its wave.
+        # Nobody who has locked a wave locks an enrolment of it.
         progress = find_progress(session, known, lock=may_return)
         if not may_return or not _can_be_taken_over(session, progress):
             raise NotTheirs(_NOT_LET_IN)
@@ -328,7 +328,7 @@ def _enrol(session: Session, wave: Wave, visitor: Visitor, people: Sequence[str]
         .limit(1)
     )
     if person is None:
-        code = f"p{secrets.token_hex(5)}"  # all digits, or 12345678e9, a spreadsheet would take for a number
+        code = f"p{secrets.token_hex(5)}"  # a spreadsheet would take all digits, or 12345678e9, for a number
         person = Participant(study_id=wave.study_id, code=code, person_hash=people[0], created_at=now)
         session.add(person)
         session.flush()

@@ -21,7 +21,7 @@ from app.studies.progress import StudyProgress, by_whom, note, unknown_link
 from app.studies.waves import check_not_frozen
 
 EXTRA_TIME = "extra time"
-PARAMETER = "extra_time"  # of a link
+PARAMETER = "extra_time"  # in a link
 NO_MORE = Decimal(1)
 _MOST = Decimal(5)
 _SALT = "parlor.extra-time"

@@ -111,7 +111,7 @@ def forget_person(session: Session, participant_id: int) -> ForgetReport:
     for enrolment in enrolments:
         progress = find_progress(session, enrolment.id)
         end(session, progress, WITHDRAWN)
-        settle(session, progress)  # while it is there by what the pay is worked out
+        settle(session, progress)  # while the data for working out the pay still exist
         report.answers += len(enrolment.answers)
         enrolment.answers = {}
         _empty_log(session, enrolment.id)

@@ -20,7 +20,7 @@ from app.studies.progress import STILL_THERE, StudyProgress, find_progress, note
 from app.studies.withdrawal import leave
 
 LEAST = timedelta(hours=1)
-_TIMES = 3  # the time that the design states
+_TIMES = 3  # the time stated by the design
 
 
 def silent(session: Session, now: datetime | None = None) -> Sequence[int]:

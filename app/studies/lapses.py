@@ -23,7 +23,7 @@ from app.studies.extra_time import factor_of
 from app.studies.participant_steps import MATCH
 from app.studies.progress import StudyProgress
 
-MOST = 2  # lapses, of which the last ends the study
+MOST = 2  # the last of these lapses ends the study
 _BY_TIME = (TIMEOUT, ABANDONED)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from app.studies.design import StudyDesign
 from app.studies.warnings import Warned
 
-FORMAT = 2  # of what is stored; in 1, an ending `inactive` of which a design says nothing pays no base
+FORMAT = 2  # of stored designs; in 1, an ending `inactive` that a design does not mention pays no base
 
 
 class LoadedDesign(NamedTuple):

@@ -18,12 +18,12 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup, escape
 
-MOST_CHARACTERS = 100_000  # of a text that people read: some forty pages
-DEEPEST = 20  # levels of lists and quotes; a list and an item of it are two
+MOST_CHARACTERS = 100_000  # in a text that people read: some forty pages
+DEEPEST = 20  # levels of lists and quotes; a list and its item are two
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _SCHEMES = ("https://", "http://", "mailto:")
 _TEXTS_KEPT = 32
-_WORDS = "words"  # in what the library hands to the rules below
+_WORDS = "words"  # a key in what the library passes to the rules below
 
 
 class TextSection(NamedTuple):

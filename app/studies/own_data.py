@@ -38,7 +38,7 @@ from app.studies.assignment import ASSIGNMENT
 from app.studies.consents import seats_of
 from app.studies.retention import linked_until
 
-_BY = "by"  # in the body of an event: the experimenter who did it
+_BY = "by"  # in an event's body: the experimenter who did it
 
 
 def own_data(session: Session, person: Participant) -> JSON:
@@ -52,7 +52,8 @@ def own_data(session: Session, person: Participant) -> JSON:
             "came": _iso(person.created_at),
             "deleted": _iso(person.erased_at),
             "linked_to_other_studies": person.person_hash is not None,
-            # Who is not linked has nothing that goes; None while a wave is open or an enrolment is under way as well.
+            # A person who is not linked has no link to delete; None also while a wave is open or an enrolment is under
+            # way.
             "link_deleted_after": None if person.person_hash is None else _iso(linked_until(session, person.id)),
             "recruiter_ids": [
                 {"recruiter": row.recruiter, "id": row.external_id, "deleted_on": _iso(row.remove_on)}

@@ -18,7 +18,7 @@ INSTRUCTIONS: StepKind = "instructions"
 QUIZ: StepKind = "quiz"
 PRACTICE: StepKind = "practice"
 MATCH: StepKind = "match"
-PARTNER: StepKind = "partner"  # whether the partners were persons or models, asked once
+PARTNER: StepKind = "partner"  # whether the partners were people or models, asked once
 DEBRIEF: StepKind = "debrief"
 DONE: StepKind = "done"
 

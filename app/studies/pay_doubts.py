@@ -29,8 +29,8 @@ from app.studies.visits import APPROVED, PARTIAL, REJECTED, RETURNED, SCREENED_O
 NO_SUBMISSION, PAID_TWICE, WOULD_PAY_TWICE, IN_PART = "no submission", "paid twice", "would pay twice", "paid in part"
 UNKNOWN, OTHER_PERSON, UNDER_WAY, OVERPAID = "unknown", "another person", "under way", "overpaid"
 ASKED_TO_RETURN = "asked to return"
-_PAID_FOR = (APPROVED, PARTIAL, SCREENED_OUT)  # what a recruiter has paid something for
-# What somebody can decide.
+_PAID_FOR = (APPROVED, PARTIAL, SCREENED_OUT)  # states in which a recruiter has paid something
+# Doubts that an experimenter can decide.
 _HOLDING = (RETURNED, ASKED_TO_RETURN, REJECTED, UNKNOWN, OTHER_PERSON, PAID_TWICE, WOULD_PAY_TWICE)
 
 
@@ -46,7 +46,7 @@ class PayDoubt(NamedTuple):
     """
 
     enrolment_id: int
-    code: str  # of the participant
+    code: str  # the participant's
     kind: str
     amount: Decimal
     kept: bool = False

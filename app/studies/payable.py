@@ -16,7 +16,7 @@ from app.studies.wave_file import PLAIN_ID
 
 NO_ID, BAD_ID, TOO_MUCH = "no id", "bad id", "too much"
 UNPAYABLE = (NO_ID, BAD_ID, TOO_MUCH)
-_MOST = Decimal(10_000)  # that a line of a file pays; no recruiter takes more for one person at once
+_MOST = Decimal(10_000)  # paid by a line of a file; no recruiter accepts more for one person at once
 
 
 def unpayable(session: Session, wave: Wave, people: Sequence[OwedPerson]) -> Mapping[int, str]:

@@ -48,7 +48,7 @@ from app.studies.reports import REPORT
 BASE, BONUS, ADJUSTMENT, REVERSAL = "base", "bonus", "adjustment", "reversal"
 _DRAFTED = "drafted"  # of a batch
 _LONGEST_REASON = 200
-_ENDS = ("resigned", "timeout", "ended")  # events that no sign of life comes with which a move has not given before
+_ENDS = ("resigned", "timeout", "ended")  # events that add no sign of life to that of an earlier move
 _MOST = Decimal(10_000)
 
 
@@ -80,7 +80,7 @@ def settle(session: Session, progress: StudyProgress) -> Sequence[Payment]:
     ending = cast(EndingName, enrolment.ending)
     bonus = earned(session, progress) if pays_bonus(progress.design, ending) else NOTHING
     base = base_owed(progress.design, ending, time_taken(_signs_of_life(session, enrolment, ending)))
-    # Who never agreed had no place and no share of the spend cap, but a design may pay those whom it turns away.
+    # People who never agreed had no place and no share of the spend cap, but a design may pay those it turns away.
     if enrolment.agreed_at is None and ending not in (DECLINED, INELIGIBLE):
         base = bonus = NOTHING
     written = [_payment(progress, BASE, base), _payment(progress, BONUS, bonus)]
@@ -188,7 +188,7 @@ def read_reason(field: str, reason: str) -> str:
 def _settled(session: Session, progress: StudyProgress) -> Sequence[Payment]:
     """All payments of a person who has ended, locked against drafts until the transaction ends. Raises Conflict."""
     if progress.enrolment.wave_id is not None:
-        lock_wave(session, progress.enrolment.wave_id)  # so that no draft takes up what is taken away here
+        lock_wave(session, progress.enrolment.wave_id)  # so that no draft includes what is taken away here
     if not settle(session, progress):
         raise Conflict("participant", expected=Phrase("one who has ended"), got=Phrase("one who is under way"))
     return payments_of(session, progress.enrolment.id)

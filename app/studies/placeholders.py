@@ -8,9 +8,10 @@ from app.core.errors import shown
 from app.core.validation import KeyPath
 from app.studies.design import StudyDesign
 
-# Names that belong to nobody. Source: RFC 2606; .edu is not reserved, but example.edu is in the shipped examples.
+# Domain names that belong to nobody. Source: RFC 2606; .edu is not reserved, but example.edu is in the shipped
+# examples.
 _NOBODYS = r"(?:[\w-]+\.)*example\.(?:com|org|net|edu)\b"
-# What a blank asks for, at its beginning: "[your name]", "[Insert the date]", "[hier Ihren Namen eintragen]".
+# How a blank begins: "[your name]", "[Insert the date]", "[hier Ihren Namen eintragen]".
 _ASKED = (
     r"(?:your|write|insert|enter|add|put|fill|describe|explain|state|replace|name|date|place|amount|number|title|e-?mail|mail"
     r"|phone|telephone|address|contact|university|institution|department|researchers?|investigators?|principal|ethics|irb"
@@ -18,27 +19,27 @@ _ASKED = (
 )
 _WHOSE = r"(?:name|university|institution|department|e-?mail|mail|address|phone|telephone|contact|title|text)"
 _SOURCES = (
-    # The words of the shipped examples, and others of their form.
+    # Words of the shipped examples, and similar ones.
     rf"\b(?:write|insert|enter|put|add|type) (?:your|the) {_WHOSE}[^.\n]{{0,40}} here\b",
     r"\bhier (?:ihre?n?|den|die|das) [^.\n]{1,40} (?:eintragen|einsetzen|einfügen)\b",
-    rf"(?<=[@/]){_NOBODYS}",  # what is before it is looked for apart: from each letter on it would be slow
-    rf"\[\s*{_ASKED}(?![\w-])[^\[\]\n]*\](?![(\[:])",  # neither a link of Markdown nor the target of one
+    rf"(?<=[@/]){_NOBODYS}",  # the part before it is searched separately: starting at each letter would be slow
+    rf"\[\s*{_ASKED}(?![\w-])[^\[\]\n]*\](?![(\[:])",  # neither a Markdown link nor the target of one
     rf"<\s*{_ASKED}(?![\w-])[^<>@/\n]*>",
     r"\blorem ipsum\b",
     r"(?-i:\b(?:TODO|FIXME|TBD|XXX+)\b)",
 )
 _ANYWHERE = re.compile("|".join(_SOURCES), re.IGNORECASE)
-# What is alone where something of one's own belongs: as a contact, a controller, a code, an id at the recruiter.
+# What stands alone in place of one's own entry: as a contact, a controller, a code, an id at the recruiter.
 _ALONE = re.compile(
     r"(?:the |my )?(?:name|university|institution|e-?mail|mail)(?: here)?|your .{1,40}|ihre? .{1,40}|n\.? ?n\.?"
     r"|(?:your|my|the)?[ _-]?(?:completion)?[ _-]?(?:code|(?:study|project)?[ _-]?id)(?:[ _-]?here)?"
     r"|x{2,}|\?+|\.{2,}|…|-+|placeholder|example|change[ _-]?me|dummy|foo|bar|asdf|test[ _-]?code|abc123",
     re.IGNORECASE,
 )
-_OWN = ("contact", "privacy", "codes", "study_id", "project_id")  # the keys under which such words are never meant
+_OWN = ("contact", "privacy", "codes", "study_id", "project_id")  # keys whose values never hold such words on purpose
 _OF_WAVE = ("codes", "provider")
 _BEFORE = re.compile(r"[^\s<>()\"']*$")
-_LONGEST = 60  # characters that are shown
+_LONGEST = 60  # characters shown
 
 
 class Placeholder(NamedTuple):

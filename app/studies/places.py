@@ -70,7 +70,7 @@ def _sums(session: Session, wave: Wave) -> dict[int, Decimal]:
     back.
     """
     owed: dict[int, Decimal] = {}
-    to_send: dict[int, Decimal] = {}  # without bases, which an approval may pay
+    to_send: dict[int, Decimal] = {}  # without bases, which may be paid by approval
     rows = (
         select(Payment.enrolment_id, Payment.key, Payment.amount, PaymentBatch.status)
         .join(Enrolment, Enrolment.id == Payment.enrolment_id)

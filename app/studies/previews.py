@@ -19,7 +19,7 @@ from app.studies.store import check_models_there, models_of
 
 PREVIEW = "preview"
 _PREVIEW_SALT = "parlor.study-preview"
-MOST_WALKS = 10  # through a version by one preview link: each leaves rows behind
+MOST_WALKS = 10  # through a version by one preview link, as each leaves rows behind
 
 
 class Preview(NamedTuple):
@@ -74,7 +74,7 @@ def enter_preview(session: Session, preview: Preview, device: str) -> StudyProgr
 
     Raises Invalid, and TooMany for a link that is used up.
     """
-    # Of several at once each counts those before it.
+    # Locked, so that each of several simultaneous walks counts those before it.
     version = session.get(StudyVersion, preview.version_id, with_for_update={"key_share": True})
     arm = None if preview.arm_id is None else session.get(Arm, preview.arm_id)
     if version is None or (preview.arm_id is not None and (arm is None or arm.study_version_id != version.id)):

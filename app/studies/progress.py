@@ -17,9 +17,9 @@ from app.studies.endings import PROLIFIC, EndingName
 from app.studies.participant_steps import DEBRIEF, DONE, Step, steps
 from app.studies.store import design_of
 
-ENDING = "ending"  # the kind of the event that says how an enrolment ended
-STEP = "step"  # the kind of the event that somebody goes on to a step
-STILL_THERE = "still there"  # of one that says that a person was asked, and is
+ENDING = "ending"  # the kind of the event that records how an enrolment ended
+STEP = "step"  # the kind of the event that records a person's next step
+STILL_THERE = "still there"  # the kind of the event that a person, when asked, is still there
 
 
 class StudyProgress:
@@ -114,9 +114,7 @@ def end(session: Session, progress: StudyProgress, name: EndingName, **facts: An
     if enrolment.ending is not None:
         return False
     if enrolment.wave_id is not None and enrolment.arm_id is not None:
-        lock_wave(
-            session, enrolment.wave_id
-        )  # so that the log has arms and freed places in the order in which they were
+        lock_wave(session, enrolment.wave_id)  # so that the log has arms and freed places in their true order
     ending = progress.design.ending(name, PROLIFIC)
     enrolment.ending, enrolment.ended_at = name, datetime.now(UTC)
     enrolment.holds_place = enrolment.holds_place and not ending.frees_place

@@ -13,9 +13,9 @@ _TIME = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h|days?)")
 _SHORTEST = {"days": 86_400, "h": 3600, "min": 60}
 CENT = Decimal("0.01")
 _MOST = Decimal(1_000_000)
-_LONGEST = timedelta(days=3660)  # what is added to a date stays one
+_LONGEST = timedelta(days=3660)  # adding it to a date still gives a date
 _PLAIN = re.compile(r"[0-9]+(?:\.[0-9]+)?")  # no exponent, and no digits of other scripts
-# ISO 4217: currencies without a smaller unit. No amount here has more than two decimals.
+# ISO 4217: currencies without a minor unit. No amount here has more than two decimals.
 _WHOLE = (
     "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI", "VND", "VUV", "XAF", "XOF",
     "XPF",

@@ -12,14 +12,14 @@ from app.studies.arms import Condition
 from app.studies.checks import factor_of_answer
 from app.studies.design import Answer, AskedOnce, Quiz, QuizQuestion, StudyDesign
 
-Attempts = Sequence[Mapping[str, Any]]  # each {"at", "answers": one for each question, "right": whether all are}
+Attempts = Sequence[Mapping[str, Any]]  # {"at", "answers": one for each question, "right": whether all are}
 
 
 class AskedQuestion(NamedTuple):
     """A question as a page shows it. `right`: the right answer, once given; `wrong`: the previous wrong answer."""
 
     number: int  # from 0
-    name: str  # of its field
+    name: str  # of its form field
     ask: str
     options: Sequence[str]
     right: str | None

@@ -18,19 +18,19 @@ from app.models import StudyEvent
 from app.studies.progress import StudyProgress, lock_wave, note, note_in_wave
 
 REPORT = "report"
-WORDS = ("text",)  # what the log of a wave has of a person's own words
-# What went wrong, as the page of a report asks.
+WORDS = ("text",)  # the keys of a person's own words in a wave's log
+# The problems that a report's page offers.
 REASONS = ("broken", "stuck", "upsetting", "unclear", "too long", "other")
 NEW, ASSIGNED, ANSWERED, CLOSED = "new", "assigned", "answered", "closed"
-# The kinds of the events by which an experimenter says in which state a report is.
+# The kinds of events by which an experimenter sets a report's state.
 MARKS: Mapping[str, str] = {
     NEW: "report reopened", ASSIGNED: "report assigned", ANSWERED: "report answered", CLOSED: "report closed",
 }  # fmt: skip
 NOTE = "report note"
-STEPS = (*MARKS.values(), NOTE)  # all that experimenters do with reports
+STEPS = (*MARKS.values(), NOTE)  # all actions of experimenters on reports
 WAYS = ("recruiter", "mail", "phone", "in person", "other")  # how a person was answered
-_MOST_WORDS = 2000  # of an answer or a note
-_LARGEST = 2**31 - 1  # of an event's number
+_MOST_WORDS = 2000  # in an answer or a note
+_LARGEST = 2**31 - 1  # the largest event number
 
 
 def read_reason(text: str) -> str:
@@ -52,7 +52,7 @@ def keep_report(session: Session, progress: StudyProgress, reason: str, text: st
     if _same(session.scalar(last.order_by(StudyEvent.id.desc()).limit(1)), body):
         return
     if progress.enrolment.wave_id is not None:
-        lock_wave(session, progress.enrolment.wave_id)  # of a freeze at the same moment it comes before, or after
+        lock_wave(session, progress.enrolment.wave_id)  # so that it comes before or after a simultaneous freeze
     note(session, progress, REPORT, body)
 
 
@@ -186,7 +186,7 @@ def _mark(session: Session, report_id: int, state: str, by: str, **said: Any) ->
     last = _last_mark(session, event)
     now = (NEW, None) if last is None else (_STATES[last.kind], last.body.get("to"))
     if (state, said["to"]) != now or state == ANSWERED:
-        # Of no enrolment: it is no sign of life of the person.
+        # Not of an enrolment: it is no sign of life of the person.
         note_in_wave(session, event.wave_id, MARKS[state], {"report": report_id, "by": by, **said})
         session.flush()
 

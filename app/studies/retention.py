@@ -13,7 +13,7 @@ from app.studies.design import Privacy
 from app.studies.forget import remove_identities, unpaid
 from app.studies.store import design_of
 
-LEASE = "retention"  # under this name, whoever runs it keeps all from running it again within the hour
+LEASE = "retention"  # the lease that keeps everybody from running it again within the hour
 EVERY = timedelta(hours=1)
 
 

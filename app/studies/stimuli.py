@@ -14,8 +14,8 @@ from app.studies.arms import Condition, PlannedArm, arms, between, shuffled
 from app.studies.checks import ROLE
 from app.studies.design import StudyDesign
 
-FIRST = "first"  # the setting of a game that says which seat begins
-_COMBINATIONS = ((0, 0), (1, 1), (0, 1), (1, 0))  # seat, and which seat begins
+FIRST = "first"  # the game setting that says which seat begins
+_COMBINATIONS = ((0, 0), (1, 1), (0, 1), (1, 0))  # the person's seat, and the seat that begins
 
 
 class PlanPlace(NamedTuple):
@@ -47,7 +47,7 @@ def plan_of(design: StudyDesign, pieces: Sequence[int], place: PlanPlace) -> dic
     every = arms(design)
     group, among = _group(design, every, place.arm)
     arm = shuffled(every[place.arm], design, _rng(place, group, "order", place.number))
-    # A condition that is played several times takes several places.
+    # A condition that is played several times occupies several places.
     cells = _cells(design, arm)
     drawn, spare = _pieces(design, pieces, place, group, among, len(cells))
     sides = _sides(design, place, group, among, len(cells))

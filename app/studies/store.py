@@ -24,7 +24,7 @@ from app.studies.design import StudyDesign
 from app.studies.endings import INACTIVE, NO_BASE, EndingChange
 from app.studies.loaded_design import LoadedDesign
 
-BY_TIME_IF_INACTIVE = 2  # the format from which on an ending `inactive` pays by time where a design says nothing
+BY_TIME_IF_INACTIVE = 2  # the format from which an unmentioned ending `inactive` pays by time
 
 
 def load(session: Session, loaded: LoadedDesign) -> tuple[StudyVersion, bool]:

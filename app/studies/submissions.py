@@ -47,7 +47,7 @@ class _Columns(NamedTuple):
     code: str = "code"
 
 
-# Of Prolific, and of any other table.
+# For Prolific, and for any other table.
 _COLUMNS = (
     _Columns("Submission id", "Status", "Participant id", "Completion code"),
     _Columns("submission", "status", "participant"),
@@ -181,7 +181,7 @@ def _keep_listed(
         if row is not None:
             row.listed_at, row.handed_in = now, _handed_in(visit.code, endings)
             if visit.person:
-                came = people.get(row.enrolment_id, visit.person)  # who came, unless the id was removed
+                came = people.get(row.enrolment_id, visit.person)  # the person who came, unless the id was removed
                 row.other_person = one_case(row.recruiter, came) != one_case(row.recruiter, visit.person)
     if whole:
         note_in_wave(session, wave.id, TABLE, {"visits": len(visits)})
@@ -233,7 +233,7 @@ def _other_codes(session: Session, wave: Wave) -> Sequence[str]:
 
 
 def _visit(row: Mapping[str, str], columns: _Columns, place: str) -> VisitStatus:
-    # A spreadsheet, and what guards cells from being taken for formulas, marks a text by an apostrophe before it.
+    # Spreadsheets, and code that keeps cells from being formulas, mark a text with a leading apostrophe.
     external_id, status, person, code = (row.get(column, "").removeprefix("'") for column in columns)
     for each in (external_id, person):
         refuse_rounded(each, place)

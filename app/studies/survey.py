@@ -12,14 +12,14 @@ from app.core.typed_numbers import ENGLISH, IN_DIGITS, read_typed_number
 from app.studies.design import Questions, SurveyQuestion
 from app.studies.expressions import ComparisonRule, read_comparison
 
-SKIP = "skip"  # what the field says
-NOT_SAID: Mapping[str, bool] = {"not_said": True}  # what is kept of who preferred not to say
-OPEN = None  # what is kept of a question that may be left open, and was; one that was not asked is not there
+SKIP = "skip"  # the field's value
+NOT_SAID: Mapping[str, bool] = {"not_said": True}  # stored for a person who preferred not to say
+OPEN = None  # stored for an optional question left open; questions not asked are missing
 
 Values = Mapping[str, Any]
 
 
-SurveyForm = Mapping[str, Sequence[str]]  # all that a browser sent, by field
+SurveyForm = Mapping[str, Sequence[str]]  # everything that a browser sent, by field
 
 
 class SurveyAnswers(NamedTuple):

@@ -12,7 +12,7 @@ from app.studies.checks import OBJECTIVE, condition_config
 from app.studies.cost import match_bonus
 from app.studies.design import StudyDesign
 
-# Points of one's own and of the partner in the example: a match that is better for one, and one for the other.
+# Points for oneself and for the partner in the example: a better match for one, and one for the other.
 EXAMPLE_POINTS = ((7, 5), (4, 8))
 
 

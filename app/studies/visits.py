@@ -12,11 +12,11 @@ from app.models import Enrolment, Participant, StudyEvent, Submission, Wave
 
 ACTIVE, SUBMITTED, APPROVED, REJECTED = "active", "submitted", "approved", "rejected"
 RETURNED, TIMED_OUT = "returned", "timed_out"
-SCREENED_OUT, PARTIAL = "screened_out", "partial"  # paid something else than the base: a fixed reward, a part of it
+SCREENED_OUT, PARTIAL = "screened_out", "partial"  # paid something other than the base: a fixed reward, a part of it
 
-DONE = (SUBMITTED, APPROVED, PARTIAL, SCREENED_OUT)  # what a recruiter calls visits of people who are through with it
-TABLE = "recruiter's table"  # in the log: one of all visits was taken in
-NO_CODE, OTHER_CODE = "no code", "other code"  # handed in, in place of the code of an ending
+DONE = (SUBMITTED, APPROVED, PARTIAL, SCREENED_OUT)  # the recruiter's states for visits of people who are finished
+TABLE = "recruiter's table"  # in the log: a table of all visits was imported
+NO_CODE, OTHER_CODE = "no code", "other code"  # entered in place of an ending's code
 
 
 def last_table(session: Session, wave: Wave) -> datetime | None:
@@ -42,7 +42,7 @@ class DoneElsewhere(NamedTuple):
     """A person under way here who has a visit that the recruiter considers submitted, approved or paid."""
 
     enrolment_id: int
-    code: str  # of the participant
+    code: str  # the participant's
     status: str
     handed_in: str | None
 

@@ -30,11 +30,12 @@ from app.studies.endings import (
 GOAL = "{goal}"
 _NAMED = 3  # columns that a warning names
 _FEW_MINUTES = 5
-# Whoever ends so has read, answered or played before. Nobody ends by a partner or on entering once they have.
+# People with these endings have read, answered or played before. After that, nobody ends because of a partner or on
+# entry.
 _AFTER_WORK: tuple[EndingName, ...] = (QUIZ_FAILED, WITHDRAWN, INACTIVE, TECHNICAL, REMOVED, COMPLETED)
 _PERSONAL = ("name", "email", "mail", "phone", "address", "birthday", "birth_date", "prolific_id", "worker_id")
 _ONE_PARTNER = re.compile(r"partner(?!s|n)", re.IGNORECASE)  # in English and in German
-_UNEQUAL = Decimal("1.5")  # how many times as much one objective may pay at most as another one
+_UNEQUAL = Decimal("1.5")  # how many times as much one objective may pay at most as another
 
 
 class Warned(NamedTuple):

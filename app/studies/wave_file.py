@@ -37,22 +37,22 @@ from app.studies.warnings import Warned
 Recruiter = Literal["prolific", "connect", "link", "mturk"]
 LINK: Recruiter = "link"
 RECRUITERS: tuple[Recruiter, ...] = ("prolific", "connect", LINK)
-GONE: Recruiter = "mturk"  # Amazon Mechanical Turk closed on 30 September 2026; waves of before it stay readable
-_ID = "{id}"  # in an address, for the id of a person
+GONE: Recruiter = "mturk"  # Amazon Mechanical Turk closed on 30 September 2026; earlier waves stay readable
+_ID = "{id}"  # stands for a person's id in an address
 _LONGEST_ADDRESS = 500
 _TIME_FORM, _TIME_EXAMPLE = "%Y-%m-%d %H:%M", "2026-12-01 18:00"
-_STORED = "stored"  # in the context of a check: the file is that of a wave which was opened before
-# By recruiter: the parameters of its links for the person, the visit, and the recruiter's own study.
+_STORED = "stored"  # in a check's context: the file is that of an earlier wave
+# By recruiter: its links' parameters for the person, the visit, and the recruiter's own study.
 PARAMETERS: Mapping[str, tuple[str, str, str]] = {
     "prolific": ("PROLIFIC_PID", "SESSION_ID", "STUDY_ID"),
     "connect": ("participantId", "assignmentId", "projectId"),
 }
-# What an id of a recruiter's looks like: it may be in any file, and no spreadsheet takes it for a formula.
+# The form of a recruiter's ids: safe in any file, and no spreadsheet takes one for a formula.
 PLAIN_ID = re.compile(r"[A-Za-z0-9][\w.@:-]*")
-# What a person's id looks like where that is known. Source: docs.prolific.com; of Connect nothing public says it.
+# The form of a person's id, where known. Source: docs.prolific.com; for Connect nothing is public.
 PERSON_ID: Mapping[str, re.Pattern[str]] = {"prolific": re.compile(r"[0-9A-Fa-f]{24}")}
-_NEED_CODE = ("prolific", "connect")  # whose people show that they took part by a code
-# What recruiters write for a code that was not given; Prolific writes the first.
+_NEED_CODE = ("prolific", "connect")  # their people prove by a code that they took part
+# What recruiters write if no code was given; Prolific writes the first.
 NO_CODES = ("nocode", "no-code", "none", "n/a", "na", "null")
 
 
@@ -257,7 +257,7 @@ class WaveFile(Part):
     @classmethod
     def _codes_differ(cls, codes: dict[EndingName, str], known: ValidationInfo) -> dict[EndingName, str]:
         folded: dict[str, str] = {}
-        for name, code in codes.items() if _STORED not in (known.context or ()) else ():  # a wave of before is read
+        for name, code in codes.items() if _STORED not in (known.context or ()) else ():  # an earlier wave is read
             plain, got = plain_code(code), f"{name}: {code}"
             if plain in NO_CODES:
                 text = "codes other than {word}, by which recruiters say that none was given"

@@ -22,7 +22,7 @@ from app.studies.untrained import check_untrained
 from app.studies.wave_file import WaveFile, most_with_fee, stored_wave_file
 
 OPEN, PAUSED, CLOSED = "open", "paused", "closed"
-FROZEN = "frozen"  # the kind of the event that a freeze is in the log
+FROZEN = "frozen"  # the kind of the event that records a freeze
 _MOST_LISTED = 5
 
 

@@ -14,9 +14,9 @@ from app.studies.bots.seat import BotSeat, SeatLost
 _MOST_PAGES = 400
 _TURN_SECONDS = 180.0
 _TRIES = 5
-_LATE = 2.0  # seconds after the time in which an answer counts
-_PRIVATE_LINK = "/s/me/"  # what the path of a private link begins with
-Answers = Callable[[str], Mapping[str, str]]  # by the private token: right answers of the page that is due, by field
+_LATE = 2.0  # seconds after the last moment at which an answer counts
+_PRIVATE_LINK = "/s/me/"  # the beginning of a private link's path
+Answers = Callable[[str], Mapping[str, str]]  # by the private token: right answers for the current page, by field
 
 
 class Bot:
@@ -30,7 +30,7 @@ class Bot:
         self._turn = 0
         self._stop_at = self._rng.randint(2, 7)
         self._has_left = False
-        self._refused = 0  # times in a row
+        self._refused = 0  # consecutive times
         self._old: tuple[Shown, Form, list[tuple[str, str]]] | None = None
 
     async def run(self) -> BotNotes:
@@ -52,7 +52,7 @@ class Bot:
 
     async def _enter(self) -> None:
         for browser in self._browsers:
-            if self.notes.token is not None:  # the recruitment link is good in the first browser alone
+            if self.notes.token is not None:  # the recruitment link works only in the first browser
                 shown = await browser.get(f"{_PRIVATE_LINK}{self.notes.token}")
                 if self._token(shown) != self.notes.token:
                     self.notes.surprises.append("became another person in the second browser")

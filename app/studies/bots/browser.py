@@ -9,7 +9,7 @@ import aiohttp
 
 from app.studies.bots.pages import Form, Page, read_page
 
-PATIENCE = 120.0  # seconds in which a server that is away may come back
+PATIENCE = 120.0  # seconds for an unavailable server to come back
 _PAUSE = 0.3
 _BUSY = (429, 502, 503, 504)
 _AGENT = "Mozilla/5.0 (X11; Linux x86_64) Parlor-Bot"
@@ -41,7 +41,7 @@ class Browser:
         self._session: aiohttp.ClientSession
 
     async def __aenter__(self) -> "Browser":
-        # A server that is named by its number has cookies, too, and so has one that people reach over HTTPS alone.
+        # A server addressed by number has cookies, too, and so has one that people reach only over HTTPS.
         jar = aiohttp.CookieJar(unsafe=True, treat_as_secure_origin=self._server)
         self._session = aiohttp.ClientSession(cookie_jar=jar, headers={"User-Agent": _AGENT})
         return self

@@ -20,9 +20,9 @@ from app.studies.loaded_design import LoadedDesign
 from app.studies.wave_file import WaveFile
 
 ID_PARAMETER = "bot"
-# Of each ending another one, so that a bot knows by its code how it ended.
+# A different code for each ending, so that it tells a bot how it ended.
 CODES = {name: f"BOT-{name.replace('_', '-').upper()}" for name in get_args(EndingName)}
-_TURN, _GRACE = "20 s", "10 s"  # a silent bot is waited for, and asked whether it is there, no longer
+_TURN, _GRACE = "20 s", "10 s"  # how long a silent bot is waited for, and then asked whether it is there
 
 
 def open_rehearsal(session: Session, reference: str, count: int, *, live: bool) -> Wave:

@@ -21,7 +21,7 @@ from app.studies.bots.spec import RehearsalSpec
 from app.studies.progress import lock_wave
 
 LEASE = 30.0  # seconds
-_WITHOUT_JOB = timedelta(days=1)  # after which the copy of a rehearsal that no job stands for is closed
+_WITHOUT_JOB = timedelta(days=1)  # after which a rehearsal's copy without a job is closed
 
 
 class RehearsalKind(JobKind[Rehearsal]):

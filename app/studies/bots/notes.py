@@ -18,8 +18,8 @@ class BotNotes:
     habit: str
     steps: list[str] = field(default_factory=list)
     matches: int = 0
-    moves: int = 0  # that the server took
-    utilities: dict[str, float] = field(default_factory=dict)  # of the matches whose end it saw, by their ids
+    moves: int = 0  # accepted by the server
+    utilities: dict[str, float] = field(default_factory=dict)  # of the matches whose end it saw, by match id
     token: str | None = None
     code: str | None = None
     arrived: bool = False  # at a last page

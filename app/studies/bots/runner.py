@@ -29,9 +29,9 @@ from app.studies.bots.notes import BotNotes
 from app.studies.bots.sending import AT_ONCE, send_bots
 from app.studies.bots.server import check_server
 
-_LIMIT_EVERY = 5.0  # seconds between two looks at what everybody has spent
-TICK = 1.0  # seconds between two looks at whether the job is to be stopped
-AWAY = 120.0  # seconds that what bots saw waits for a database that is away
+_LIMIT_EVERY = 5.0  # seconds between two looks at everybody's spending
+TICK = 1.0  # seconds between two checks whether the job should stop
+AWAY = 120.0  # seconds that results wait for an unavailable database
 
 
 def run(context: JobContext, number: int, at_once: int = AT_ONCE) -> None:
@@ -62,7 +62,7 @@ class _RehearsalRunner:
         self._number = number
         self._at_once = at_once
         self._server = context.settings.web_url
-        self._finished: list[BotNotes] = []  # that are not stored yet
+        self._finished: list[BotNotes] = []  # not stored yet
         self._meets_paid = False  # whether bots play against models behind an API
         self._limit_due = 0.0  # by the clock of `time.monotonic`
 
@@ -131,7 +131,7 @@ class _RehearsalRunner:
 
     def _write_notes(self, session: Session) -> None:
         """Write the notes of each bot once, however often it is sent."""
-        for notes in [*self._finished]:  # which grows meanwhile
+        for notes in [*self._finished]:  # it grows meanwhile
             session.merge(RehearsedBot(rehearsal_id=self._number, number=notes.number, notes=asdict(notes)))
 
     def _finish(self, session: Session) -> None:

@@ -16,7 +16,7 @@ from app.players.base import PlayerSpec
 from app.studies.bots.browser import PATIENCE
 
 NAMESPACE = "/play"
-_ANSWER_SECONDS = 5.0  # after which a move is sent again, as a page does once it is connected again
+_ANSWER_SECONDS = 5.0  # after which a move is sent again, as a page does after reconnecting
 _PAUSE = 0.5
 
 
@@ -65,7 +65,7 @@ class BotSeat:
                     wait_timeout=_ANSWER_SECONDS,
                 )
             except (socketio.exceptions.ConnectionError, aiohttp.ClientError, OSError, TimeoutError) as error:
-                with contextlib.suppress(Exception):  # whatever is left of it
+                with contextlib.suppress(Exception):  # whatever is left of the connection
                     await client.disconnect()
                 if asyncio.get_running_loop().time() > deadline:
                     raise SeatLost(str(error)) from None
@@ -110,7 +110,7 @@ class BotSeat:
         if timing is not None:
             body["timing"] = dict(timing)
         if twice:
-            with contextlib.suppress(socketio.exceptions.SocketIOError):  # which is told to who asks for an answer
+            with contextlib.suppress(socketio.exceptions.SocketIOError):  # whoever asks for an answer is told of it
                 await self._client.emit("move", body, namespace=NAMESPACE)
         deadline = asyncio.get_running_loop().time() + PATIENCE
         while asyncio.get_running_loop().time() < deadline:

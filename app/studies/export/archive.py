@@ -81,7 +81,7 @@ class _Archive:
 
 def read_one_moment(session: Session) -> None:
     """Make a session that has read nothing yet see the database in its current state until it ends."""
-    if session.get_bind().dialect.name == "postgresql":  # SQLite reads one moment anyhow
+    if session.get_bind().dialect.name == "postgresql":  # SQLite reads a single moment anyway
         session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
 
 

@@ -48,7 +48,7 @@ def of_people(statement: Select[Any], scope: ExportScope) -> Select[Any]:
     )
 
 
-# The columns `participant` and `wave`, and what the column `data` follows from.
+# The columns `participant` and `wave`, and those from which the column `data` is derived.
 CODE: Any = Participant.code.label("participant")
 OF_WHOM: tuple[Any, ...] = (CODE, Wave.name.label("wave"))
 DATA_OF: tuple[Any, ...] = (
@@ -76,7 +76,7 @@ def data_of(scope: ExportScope, row: Any) -> str:
         return WITHDRAWN
     if row.ending is None:
         return "under way"
-    if row.agreed_at is None:  # never agreed to take part
+    if row.agreed_at is None:  # never consented to take part
         return "does not count"
     design = scope.designs[row.study_version_id]
     return "counts" if design.ending(row.ending, PROLIFIC).keeps_data else "does not count"

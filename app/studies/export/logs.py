@@ -12,9 +12,9 @@ from app.studies.export.columns import streamed
 from app.studies.export.scope import ExportScope
 from app.studies.reports import STEPS, WORDS
 
-IDS_EXPORTED = "ids exported"  # in the log of a wave; of who looked, so in no export itself
-_OF_EXPERIMENTERS = (IDS_EXPORTED, *STEPS)  # who looked at ids, and what was done with reports
-# What a public log may say of what happened; all else may hold words of people.
+IDS_EXPORTED = "ids exported"  # in the log of a wave; about experimenters, so it is in no export
+_OF_EXPERIMENTERS = (IDS_EXPORTED, *STEPS)  # experimenters looking at ids or handling reports
+# What a public log may contain about an event; everything else may contain people's words.
 _SHOWN_IN_LOG = (
     "step", "ending", "stratum", "slot", "arm", "match", "replaces", "reported", "device", "recruiter", "submission",
     "number", "status", "base", "bonus", "amount", "first", "factor", "door",
@@ -58,7 +58,7 @@ def study_events(session: Session, scope: ExportScope) -> Iterator[Mapping[str, 
     )
     for row in streamed(session, statement):
         body = row.body
-        if row.erased_at is not None:  # what somebody wrote to us afterwards is not data of the study
+        if row.erased_at is not None:  # later messages to us are not data of the study
             body = {name: value for name, value in body.items() if name not in WORDS}
         if scope.public:
             body = {name: value for name, value in body.items() if name in _SHOWN_IN_LOG}

@@ -26,7 +26,7 @@ from app.studies.export.scope import ExportScope
 from app.studies.human_claims import claims_to_be_human
 
 _own, _mover, _facing = aliased(SeatRow), aliased(SeatRow), aliased(SeatRow)
-_of_data = aliased(Participant)  # whose data a move is: the person who moved, or faced the model that did
+_of_data = aliased(Participant)  # the person whose data a move is: the mover, or the partner of the model that moved
 
 
 def tables(scope: ExportScope) -> list[StoredTable]:
@@ -78,7 +78,7 @@ def _match_columns(scope: ExportScope) -> tuple[Column, ...]:
 
 
 _NOT_OF_STUDIES = ("round_id", "study_id", "index", "swapped")
-# What came of a match, of which its person is a part.
+# Results of a match that its person contributed to.
 _PLAYED = (
     "reason", "winner", "utility_0", "utility_1", "moves", "violations", "agreed", "pareto_optimal", "ended_at",
     "words", "tokens", "first_proposal", "unspoken", "points_0", "points_1", "got_0", "got_1",

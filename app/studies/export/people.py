@@ -104,7 +104,7 @@ def _enrolments(scope: ExportScope) -> StoredTable:
         .correlate(Enrolment)
         .scalar_subquery()
     )
-    # In a frozen wave everybody has ended, and only the debrief can be gone on from.
+    # In a frozen wave everybody has ended, and only the debrief can be followed by a step.
     went_on = exists().where(
         StudyEvent.enrolment_id == Enrolment.id,
         StudyEvent.kind == STEP,

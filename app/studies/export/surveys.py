@@ -46,7 +46,7 @@ class AnsweredQuestion(NamedTuple):
     row: str | None
     answer: Any
     missing: str | None
-    typed: str | None = None  # a number as it was written
+    typed: str | None = None  # a number as it was typed
 
 
 class PersonAnswers(NamedTuple):
@@ -56,8 +56,8 @@ class PersonAnswers(NamedTuple):
     wave: str
     design: StudyDesign
     answers: Mapping[str, Any]
-    passed: int  # steps that were gone by
-    data: str  # as in the column of that name
+    passed: int  # number of completed steps
+    data: str  # as in the column `data`
 
 
 def answered(person: PersonAnswers, *, public: bool = False) -> Iterator[AnsweredQuestion]:

@@ -119,9 +119,9 @@ class _Group(NamedTuple):
 
 def _groups(session: Session, wave: Wave, design: StudyDesign) -> list[_Group]:
     """The people of a wave in groups, by one query regardless of their number."""
-    # Whoever ended early is led to the last pages, which therefore say nothing of how far they came.
+    # People who ended early are sent to the last pages, which therefore do not show how far they came.
     reached = {step.key: at for at, step in enumerate(steps(design)) if step.kind not in (DEBRIEF, DONE)}
-    # Whoever completed it came through all of it, so that of most people no log is read.
+    # People who completed it passed all steps, so most logs need not be read.
     early = select(Enrolment.id).where(
         Enrolment.wave_id == wave.id, Enrolment.ending.is_not(None), Enrolment.ending != COMPLETED
     )

@@ -14,9 +14,9 @@ from app.studies.monitor.words import ending_cell
 from app.studies.reports import ANSWERED, ASSIGNED, CLOSED, MARKS, NEW, REPORT, find_event
 
 MOST = 500  # reports that a page lists
-# Where a researcher writes to people of a study at Prolific. Source: as PsyNet links it.
+# The page where a researcher writes to people of a study at Prolific. Source: as PsyNet links it.
 PROLIFIC_SUBMISSIONS = "https://app.prolific.com/researcher/workspaces/studies/{study}/submissions"
-OF_EACH = 3  # of one person, so that nobody fills it alone
+OF_EACH = 3  # by one person, so that nobody fills the page alone
 _STATE_MARKS = {NEW: "warn", ASSIGNED: "open", ANSWERED: "good", CLOSED: ""}
 WAY_WORDS: Mapping[str, Phrase] = {
     "recruiter": Phrase("message through the recruiter"), "mail": Phrase("mail"), "phone": Phrase("phone"),
@@ -211,7 +211,7 @@ _LAST = (
 )
 _TO = _MARK.body["to"].as_string()
 _STATE: Any = case(*((_MARK.kind == kind, state) for state, kind in MARKS.items()), else_=NEW)
-# What is the same of one person in all studies; of who came without an id, in one.
+# The same for a person in all studies; for people without an id, in one study.
 _PERSON = func.coalesce(Participant.person_hash, cast(Participant.id, String))
 _ALIKE = (_PERSON, StudyEvent.wave_id, _STATE)
 _PLACED = _reports(

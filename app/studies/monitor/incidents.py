@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.models import Enrolment, MatchRow, Participant, SeatRow
 
-_FAILURES = 20  # failures that are shown
+_FAILURES = 20  # failures shown
 
 
 class BrokenMatch(NamedTuple):

@@ -54,7 +54,7 @@ def conditions(wave_id: int, given: Mapping[str, str]) -> list[ColumnElement[boo
 
 
 def _items(session: Session, rows: Sequence[Enrolment]) -> list[PersonListItem]:
-    owed: dict[int, Decimal] = {}  # the database keeps amounts as text, so they are added here
+    owed: dict[int, Decimal] = {}  # added here, as the database stores amounts as text
     wanted = select(Payment.enrolment_id, Payment.amount).where(Payment.enrolment_id.in_([row.id for row in rows]))
     for number, amount in session.execute(wanted):
         owed[number] = owed.get(number, NOTHING) + amount

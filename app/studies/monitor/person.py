@@ -10,7 +10,7 @@ from app.core.errors import NotFound, Phrase
 from app.models import Arm, Consent, Enrolment, MatchRow, Participant, Payment, SeatRow, StudyEvent, Submission
 from app.studies.monitor.waves import FoundWave, wave_by_id
 
-_EVENTS = 500  # events of a person that are shown
+_EVENTS = 500  # events shown of a person
 
 
 class PersonMatch(NamedTuple):

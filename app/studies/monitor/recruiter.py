@@ -35,7 +35,7 @@ def against_recruiter(session: Session, wave_id: int) -> list[RecruiterRow]:
     found: dict[str | None, Counter[str]] = {}
     for ending, status, count in rows:
         found.setdefault(ending, Counter())[status] += count
-    # Whoever completed it is to be paid, and who is under way is to be there.
+    # People who completed it should be paid, and those under way should be there.
     return [
         RecruiterRow(ending, found[ending], _GONE if ending in (COMPLETED, None) else ())
         for ending in (*PROLIFIC, None)

@@ -20,7 +20,7 @@ _STEPS: Mapping[StepKind, Phrase] = {
     "done": Phrase("Last page"),
 }  # fmt: skip
 
-# Why the pay of somebody is to be looked at.
+# Why a person's pay needs review.
 DOUBTS: Mapping[str, Phrase] = {
     "no submission": Phrase("the recruiter has named no submission, so that approving may not pay the base"),
     "paid twice": Phrase("the recruiter has paid the submission, and the base is in a batch as well"),
