@@ -7,5 +7,5 @@ from app.web.admin.blueprint import blueprint
 
 __all__ = ["blueprint"]
 
-for _found in iter_modules(__path__):  # a module puts its pages on the blueprint when it is loaded
+for _found in iter_modules(__path__):  # a module adds its pages to the blueprint when it is loaded
     import_module(f"{__name__}.{_found.name}")

@@ -35,8 +35,8 @@ class AssessedAspect(NamedTuple):
 
     name: str
     figures: Sequence[AssessmentFigures]
-    drawn: Sequence[IntervalBar | None]  # the difference of each
-    widest: float  # the axis of the differences goes from minus this to this
+    drawn: Sequence[IntervalBar | None]  # each difference
+    widest: float  # the axis of differences goes from minus this to this
 
     @property
     def verdict(self) -> str:

@@ -22,7 +22,7 @@ class _BenchmarkForm(JobForm[BenchmarkJob, BenchmarkSpec]):
         back=lazy_gettext("Back to the benchmarks"),
     )
     field = "tasks"
-    below = "admin/benchmark-tasks.html"  # which tasks there are, the spec leaves open
+    below = "admin/benchmark-tasks.html"  # the spec does not say which tasks exist
 
     def suggested(self, session: Session, given: JSON) -> JSON:
         """The tasks that the model can be scored on: the shipped ones that suit its kind."""

@@ -71,7 +71,7 @@ def campaign_benchmarks(campaign_id: int) -> ResponseReturnValue:
 @blueprint.post("/campaigns/<int:campaign_id>/benchmarks")
 def benchmark_campaign(campaign_id: int) -> ResponseReturnValue:
     """Score every model of a campaign that has not been scored this way yet."""
-    given = {name: request.form.get(name, "") for name in ("tasks", "item_limit")}  # all that the button asks
+    given = {name: request.form.get(name, "") for name in ("tasks", "item_limit")}  # the only fields of the button
     home, by = settings().home, requester()
 
     def create(session: Session) -> list[int]:

@@ -20,7 +20,7 @@ from app.web.admin.job_form import FormWords, JobForm, register_form
 from app.web.admin.spec_form import Form
 from app.web.forms import RefusedField
 
-_WEAK = "tiny-base"  # of the models that Parlor comes with, the one that has much to learn
+_WEAK = "tiny-base"  # the shipped model that has much to learn
 
 
 class _CampaignForm(JobForm[Campaign, CampaignSpec]):

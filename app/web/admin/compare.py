@@ -28,7 +28,7 @@ from app.web.admin.rounds_analysis import with_specs
 from app.web.chart_language import page_language
 from app.web.threads import in_worker_thread
 
-_OFFERED = 50  # jobs that can be added to a comparison without typing their numbers
+_OFFERED = 50  # jobs that can be added to a comparison without typing a number
 _LARGEST_WINDOW = 10_000
 _WHOLE: Mapping[str, tuple[str, str]] = {
     "rounds": ("admin.compare_rounds", "round"),

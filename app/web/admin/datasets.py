@@ -205,7 +205,7 @@ def dataset_export(dataset_id: int, name: str) -> Response:
         form = form_of(row.kind, name)
         session.expunge(row)
     home = settings().home
-    pieces = in_thread(db.engine, lambda _own: export_dataset(home, row, name))  # which reads all rows, to refuse first
+    pieces = in_thread(db.engine, lambda _own: export_dataset(home, row, name))  # reads all rows, so it refuses first
     suffix = "jsonl" if form is None else form.suffix
     return download(pieces, f"dataset-{row.id}-{row.sha256[:12]}-{name}.{suffix}", f"application/{suffix}")
 

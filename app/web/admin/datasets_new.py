@@ -22,7 +22,7 @@ from app.web.form_writes import result_before, write, write_once
 from app.web.seats import settings
 from app.web.threads import in_thread
 
-MOST = 20_000  # matches of a dataset that is cut while somebody waits for the page
+MOST = 20_000  # matches of a dataset built while somebody waits for the page
 
 
 class DatasetPage(SpecPage[DatasetRequestSpec]):

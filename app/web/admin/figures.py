@@ -17,9 +17,9 @@ from app.core.errors import Invalid, NotFound, Phrase, Verbatim, either
 from app.web.admin.blueprint import blueprint
 from app.web.forms import one_of
 
-SIGNATURE = "Figure-Signature"  # the header of a spec that has an address
+SIGNATURE = "Figure-Signature"  # the header for a spec with an address
 _LONGEST = 300  # characters of a title or a name
-_one_at_a_time = BoundedSemaphore(1)  # each draws in a process of its own
+_one_at_a_time = BoundedSemaphore(1)  # each draws in its own process
 
 
 @blueprint.app_template_global()
@@ -44,7 +44,7 @@ def save_figure(form: str) -> Response:
     """
     if form not in FORMATS:
         raise NotFound("format", expected=either(FORMATS), got=form)
-    # A browser ends the lines of a field by \r\n, and a server that is being worked on sends specs of several lines.
+    # Browsers end the lines of a field with \r\n, and a server in development sends specs of several lines.
     specs = request.form.get("specs", "").strip().replace("\r\n", "\n")
     signature = request.form.get("signature", "")
     if not _signer().verify_signature(specs.encode(errors="replace"), signature.encode(errors="replace")):

@@ -24,8 +24,8 @@ from app.web.game_options import option_fields
 from app.web.seats import settings
 from app.web.threads import off_loop
 
-GAME, MATERIAL = "game", "material"  # widgets, and the fields of a spec that have them
-MOST_UPLOADED = 400_000  # characters of a file of material
+GAME, MATERIAL = "game", "material"  # widgets, and the spec fields that use them
+MOST_UPLOADED = 400_000  # characters in a file of material
 GENERATED, LIST, SERVER = "generated", "list", "server"
 
 

@@ -121,8 +121,8 @@ def _by_cause(failures: Sequence[ModelFailure | JobFailure]) -> list[FailureCaus
 
 
 _MOST_CAUSES = 20  # in the list
-_MODELS = 10  # of the registry; all of them have a page
-_NUMBERS = re.compile(r"\d[\d.,]*")  # seconds, numbers of jobs: by them alone no two causes differ
+_MODELS = 10  # in the registry; all of them have a page
+_NUMBERS = re.compile(r"\d[\d.,]*")  # seconds, job numbers: causes that differ only in these are the same
 _ABORTED: Mapping[str, Phrase] = {
     MODEL_FAULT: Phrase("Match aborted, the model’s fault"),
     SETTINGS_FAULT: Phrase("Match aborted, the settings’ fault"),

@@ -31,10 +31,10 @@ from app.web.admin.job_pages import job_address, named_job
 from app.web.threads import in_worker_thread
 
 _DAYS = 14
-_POINTS = 60  # of a curve at most
-_WIDTH, _HEIGHT, _EDGE = 240, 64, 5  # of a curve, in units of its drawing
-_EVERY = 30.0  # seconds between two looks at what changes
-_one_at_a_time = BoundedSemaphore(1)  # so that requests that come together do not read the same side by side
+_POINTS = 60  # in a curve, at most
+_WIDTH, _HEIGHT, _EDGE = 240, 64, 5  # of a curve, in drawing units
+_EVERY = 30.0  # seconds between two reads of what changes
+_one_at_a_time = BoundedSemaphore(1)  # so that simultaneous requests do not all read the same
 
 
 class DayBar(NamedTuple):
@@ -108,7 +108,7 @@ def _days(session: Session, midnight: datetime) -> list[DayBar]:
     played = select(*own).where(RoundRow.source == SELFPLAY, lately).order_by(RoundRow.id)
     for number, started, ended, removed, finished in session.execute(played):
         first, last = ((at or midnight).astimezone(midnight.tzinfo).date() for at in (started or ended, ended))
-        if first < last and removed is None:  # of a removed round no match says when it ended
+        if first < last and removed is None:  # the matches of a removed round do not say when they ended
             before = _looked(("days", midnight.tzinfo, number), last, True, _before, number, begins, last)
             rounds += before
             finished = max(0, finished - before.total())  # a match may have ended since `finished` was read
@@ -135,7 +135,7 @@ def _before(session: Session, number: int, begins: Sequence[datetime], last: dat
     days = {None: (MatchRow.ended_at < min(begins[0], until),)} | {
         begin.date(): (MatchRow.ended_at >= begin, MatchRow.ended_at < end) for begin, end in pairwise([*shown, until])
     }
-    # Each by a range of the index alone: the rows of a long round took half a second.
+    # A range of the index alone for each: reading a long round's rows took half a second.
     counts = [
         select(func.count()).select_from(MatchRow).where(MatchRow.round_id == number, *ended).scalar_subquery()
         for ended in days.values()
@@ -176,7 +176,7 @@ def _looked(name: Hashable, state: Any, is_over: bool, read: Any, *arguments: An
 
     if not is_fresh():
         with _one_at_a_time:
-            if not is_fresh():  # nobody has read it meanwhile
+            if not is_fresh():  # nobody else has read it meanwhile
                 found = in_worker_thread(db.engine, read, *arguments)
                 kept[name] = _Kept(state, time.monotonic(), found)
     return kept[name].found

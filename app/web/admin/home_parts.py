@@ -32,8 +32,8 @@ from app.web.admin.lists import ListLine, ListView
 from app.web.seats import settings
 from app.web.threads import in_worker_thread
 
-_MOST = 20  # of one kind in a list
-_EVERY = 30.0  # seconds for which the limits that were read are kept
+_MOST = 20  # of each kind in a list
+_EVERY = 30.0  # seconds for which the limits are cached
 
 
 class NeedLine(NamedTuple):
@@ -46,7 +46,7 @@ class NeedLine(NamedTuple):
     what: Phrase | Reference
     otherwise: Phrase | None
     bad: bool = False
-    why: str = ""  # in English, as a job's row has it
+    why: str = ""  # in English, as in the job's row
     times: int = 1
     link: str = ""
     posts: Sequence[tuple[Phrase, str, str]] = ()
@@ -145,7 +145,7 @@ def runs(session: Session, rounds: Sequence[RoundListItem]) -> ListView:
         name, status, done = (listing.column(each, "column") for each in ("name", "status", "done"))
         for item in _live_items(session, kind, rounds):
             row, subject = item.row, job_name(kind, item.row.id)
-            # A cross-play is one line, whose page has one stop for all of its rounds.
+            # A cross-play is one line; its page has one stop button for all of its rounds.
             acts = [("cancel", gettext("Cancel"))] if kind.may_cancel(row) and not getattr(item, "members", ()) else []
             called, state, far = (column.value(item) for column in (name, status, done) if column.value)
             lines.append(
@@ -189,7 +189,7 @@ def _waves(session: Session) -> list[RunLine]:
             RunLine(
                 Reference("wave", wave.id, name),
                 wave_state(wave),
-                Done(completed, wave.settings.get("places")),  # a file of an earlier version may say it otherwise
+                Done(completed, wave.settings.get("places")),  # files of earlier versions may call it otherwise
                 Phrase("wave of a study"),
                 wave.created_at,
                 _buttons(address, [*acts, ("close", gettext("Close"))], name),
@@ -236,7 +236,7 @@ def people_today(session: Session, midnight: datetime) -> ListView:
 def _matches_today(session: Session, midnight: datetime) -> Mapping[int | None, tuple[int, int]]:
     """Today's finished matches and the aborted ones among them, by wave; None for matches without a study."""
     aborted = func.count(case((MatchRow.reason == "aborted", 1)))
-    # All by one index: a match has a reason once it is over, and an arm if it is of a study.
+    # All by one index: finished matches have a reason, and those of a study have an arm.
     over = MatchRow.started_at >= midnight, MatchRow.reason.is_not(None)
     others = select(func.count(), aborted).where(*over, MatchRow.source.in_(PEOPLES), MatchRow.arm_id.is_(None))
     in_studies = select(MatchRow.id).where(

@@ -22,7 +22,7 @@ def download_inspect_log(form: str) -> Response:
         raise NotFound("export", expected=either(f"inspect.{each}" for each in FORMS), got=f"inspect.{form}")
     choice, engine = read_choice(request.args), db.engine
     with reading() as session:
-        inspect_log(session, choice, form)  # what it refuses is said before the download begins
+        inspect_log(session, choice, form)  # so that it refuses before the download begins
 
     def pieces() -> Iterator[bytes]:
         with reading(engine) as session:

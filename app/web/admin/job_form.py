@@ -27,7 +27,7 @@ class JobForm(SpecPage[S], Generic[R, S]):
     """The form that starts jobs of a kind."""
 
     kind: JobKind[R]
-    path: ClassVar[str] = ""  # of its pages, where that is not called as the kind is
+    path: ClassVar[str] = ""  # the path of its pages, if not named after the kind
 
     # ---- What a kind says ----------------------------------------------------------
 

@@ -17,7 +17,7 @@ from app.web.admin.job_form import FormWords, JobForm, register_form
 from training.methods import all_methods
 from training.methods.base import CONVERSATIONS
 
-_LIKELY = {"epochs": 3, "eval_share": 0.1}  # what a first try is well off with; all else has good defaults
+_LIKELY = {"epochs": 3, "eval_share": 0.1}  # good values for a first try; everything else has good defaults
 
 
 class _TrainingForm(JobForm[TrainingJob, TrainingSpec]):

@@ -40,10 +40,10 @@ from app.web.downloads import download
 from app.web.threads import in_worker_thread
 from app.web.translations import game_titles
 
-_MOST_KEPT = 8  # tournaments
-_LONG = 0.5  # seconds of reading, from which on it is not done for each further match
-SAMPLE = 5_000  # matches that a page counts of all that there are, as many as of a round or a list
-_PAUSE = 20  # times as long as that, nothing is read again
+_MOST_KEPT = 8  # tournaments in memory
+_LONG = 0.5  # seconds of reading; if it takes longer, it is not repeated for each further match
+SAMPLE = 5_000  # matches that a page counts of all, as many as of a round or a list
+_PAUSE = 20  # nothing is read again for this many times as long
 
 
 @dataclass(slots=True)
@@ -51,13 +51,13 @@ class _KeptMatches:
     """The matches of a tournament as last read, and the leaderboards computed from them, by part and role."""
 
     version: tuple[Any, ...]
-    good_until: float  # of a clock that only goes on
+    good_until: float  # on a monotonic clock
     matches: list[TournamentMatches]
     boards: dict[tuple[str, str], Leaderboard] = field(default_factory=dict)
 
 
 _kept: OrderedDict[tuple[str, TournamentChoice], _KeptMatches] = OrderedDict()
-_one_at_a_time = BoundedSemaphore(1)  # so that ten pages that ask for the same have it made once
+_one_at_a_time = BoundedSemaphore(1)  # so that ten pages that ask for the same compute it once
 
 
 class PlayerLine(NamedTuple):
@@ -69,7 +69,7 @@ class PlayerLine(NamedTuple):
     rating: Rating | None
     drawn: IntervalBar | None
     standing: Standing | None
-    price: float | None  # US dollars a match
+    price: float | None  # US dollars per match
     matches: int
 
 
@@ -241,7 +241,7 @@ def _axis(ratings: Ratings) -> tuple[float, float] | None:
 
 def _player_lines(board: Leaderboard, model_ids: Mapping[str, int]) -> list[PlayerLine]:
     axis = _axis(board.ratings)
-    middle = 0 if board.ratings.by == POINTS else MIDDLE  # where the axis has its dashed line
+    middle = 0 if board.ratings.by == POINTS else MIDDLE  # position of the axis's dashed line
     places = {each.player: (place, each) for place, each in enumerate(board.ratings.ratings, 1)}
     lines = []
     for name in board.names:

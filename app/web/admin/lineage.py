@@ -14,15 +14,15 @@ from app.web.admin.blueprint import blueprint
 from app.web.admin.lists import add_address
 from app.web.threads import in_worker_thread
 
-NEAR = 12  # models that are unfolded
-ROUNDS = 5  # of a dataset
+NEAR = 12  # models shown unfolded
+ROUNDS = 5  # for a dataset
 add_address("lineage", lambda number: url_for("admin.lineage", number=number))
 
 
 @blueprint.get("/models/<int:number>/lineage")
 def lineage(number: int) -> str:
     """Model ← job ← dataset ← rounds ← models, as far back as it goes; and what was made from the model."""
-    # In a thread: datasets may have a hundred thousand rows.
+    # In a thread, as datasets may have a hundred thousand rows.
     found = in_worker_thread(db.engine, _both, number)
     above = found["above"]
     return render_template(

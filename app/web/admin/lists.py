@@ -51,7 +51,7 @@ _CELLS: Mapping[type, str] = {
     English: "english", Code: "code", Dollars: "dollars", Scored: "scored", bool: "truth", dict: "facts",
     Difference: "difference", Decimal: "amount",
 }  # fmt: skip
-_ADDRESSES: dict[str, Callable[[Any], str]] = {}  # of what cells lead to, by kind
+_ADDRESSES: dict[str, Callable[[Any], str]] = {}  # addresses that cells link to, by kind
 _PAGES: dict[str, "ListPage"] = {}
 
 
@@ -162,7 +162,7 @@ def add_address(kind: str, address: Callable[[Any], str]) -> None:
     _ADDRESSES[kind] = address
 
 
-_OF_UTC = re.compile(r", UTC$| \(UTC\)$")  # at the end of a title
+_OF_UTC = re.compile(r", UTC$| \(UTC\)$")  # at the end of titles
 
 
 @blueprint.app_template_global()

@@ -137,7 +137,7 @@ def match(match_id: str) -> ResponseReturnValue:
             "admin/match.html",
             match=row,
             title=game_titles().get(row.game, row.game),
-            accepted=sum(isinstance(event, Event) for event in logged),  # of the log that is shown
+            accepted=sum(isinstance(event, Event) for event in logged),  # in the log shown
             refused=sum(isinstance(event, Violated) for event in logged),
             players=players,
             round=_round(session, row),

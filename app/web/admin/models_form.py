@@ -44,7 +44,7 @@ _OF_API = (
     "temperature", "top_p", "seed", "max_tokens", "timeout", "retries", "in_flight", "tokens_per_minute", *PRICES,
     "price_training", "reasoning_room",
 )  # fmt: skip
-_FILL = "fill-prices"  # the button for the prices of the table
+_FILL = "fill-prices"  # the button that fills in prices from the table
 _OF_LOCAL = ("temperature", "top_k", "top_p", "max_tokens", "in_flight", "reasoning", "reasoning_room")
 
 
@@ -176,7 +176,7 @@ def _has_price_table() -> bool:
 def _typed_options(form: Mapping[str, str]) -> dict[str, Any]:
     """The options for the registry's row, without empty fields. Raises Invalid for bad JSON."""
     found: dict[str, Any] = {name: text for name in _TEXTS if (text := form.get(name, "").strip())}
-    found["key_env"] = form.get("key_env", "").strip()  # empty means: a server without keys
+    found["key_env"] = form.get("key_env", "").strip()  # empty: a server without keys
     found |= read_numbers(form, _OF_API) | _typed_stop(form)
     if extra := form.get("extra", "").strip():
         try:
@@ -209,4 +209,4 @@ def _number(text: str) -> Any:
             return read(text)
         except ValueError:
             continue
-    return text  # refused where the options are read, which says what was expected
+    return text  # refused where the options are read, which names the expected value

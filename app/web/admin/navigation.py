@@ -15,7 +15,7 @@ from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import pages_of
 from app.web.admin.study_reports import reports_waiting
 
-_PAGE, _WITHIN = "page", "true"  # what aria-current says of the open page, and of one that it belongs to
+_PAGE, _WITHIN = "page", "true"  # aria-current for the open page, and for an entry that the page belongs to
 
 
 class NavigationEntry(NamedTuple):
@@ -23,8 +23,8 @@ class NavigationEntry(NamedTuple):
 
     path: str
     title: Any  # text or lazy text
-    waiting: int = 0  # how much waits there for the signed-in experimenter
-    elsewhere: str = ""  # the path of pages that belong to it, though it is not below its own
+    waiting: int = 0  # how many items wait there for the signed-in experimenter
+    elsewhere: str = ""  # the path of pages that belong to it without being below its own
 
     @property
     def address(self) -> str:
@@ -55,7 +55,7 @@ class TrainingNotice(NamedTuple):
     """Why local models and trainings have to wait, or cannot be used here."""
 
     reason: str
-    percent: int | None  # of the step that the installation is at
+    percent: int | None  # of the installation's current step
     is_off: bool
 
 

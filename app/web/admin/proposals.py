@@ -7,7 +7,7 @@ from app.games.base import JSON, Event
 from app.games.negotiation.contexts import ITEMS
 from app.matches.events import Ended
 
-Share = Mapping[str, int]  # how many of each item
+Share = Mapping[str, int]  # the number of each item
 
 
 class Proposals(NamedTuple):
@@ -19,7 +19,7 @@ class Proposals(NamedTuple):
 
     counts: Share
     asked: tuple[Share | None, Share | None]
-    points: tuple[int | None, int | None]  # what a seat's own proposal is worth to itself
+    points: tuple[int | None, int | None]  # the worth of a seat's own proposal to itself
     over: Share
     left: Share
 

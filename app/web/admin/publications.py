@@ -31,7 +31,7 @@ from app.web.forms import RefusedField
 from app.web.seats import settings
 from app.web.threads import in_worker_thread
 
-_LEAVES = "leaves"  # why the form asks once more
+_LEAVES = "leaves"  # the reason for asking once more
 
 register_pages(
     PUBLICATION,

@@ -21,8 +21,8 @@ from app.web.seats import settings
 from app.web.translations import game_titles
 
 _FIELDS = ("place", "revision", "name")
-_LATEST = "pull"  # among the app's extensions: the latest pull of this process, or the one that goes on
-_BEGINS = Lock()  # others are served while a process starts, such as the second half of a double click
+_LATEST = "pull"  # in the app's extensions: this process's latest or running pull
+_BEGINS = Lock()  # while a process starts, others are served, such as the second half of a double click
 
 
 @blueprint.get("/models/pull")
@@ -74,7 +74,7 @@ def _latest_page(kind: str) -> str:
 def _pull_page(kind: str, asked: PullRequest, error: AppError | None = None) -> str:
     refused = None
     if error is not None:
-        # What is wrong with what is there is shown at the place that has it.
+        # Faults in the place's content are shown at the field for the place.
         refused = RefusedField(error.field if error.field in (*_FIELDS, "games") else "place", error)
     return render_template(
         "admin/pull.html", kind=kind, form=asked._asdict(), refused=refused, chosen=asked.games, titles=game_titles(),

@@ -35,7 +35,7 @@ from app.web.threads import in_worker_thread
 PAGE, ARCHIVE = "html", "zip"
 _TYPES = {PAGE: "text/html; charset=utf-8", ARCHIVE: "application/zip"}
 _KINDS: dict[str, JobKind[Any]] = {kind.name: kind for kind in (RECIPE, CAMPAIGN, ALIGNMENT, SOCIETY)}
-_one_at_a_time = BoundedSemaphore(1)  # each draws its figures in a process of its own
+_one_at_a_time = BoundedSemaphore(1)  # each draws its figures in a separate process
 
 
 class _Subject(NamedTuple):

@@ -43,7 +43,7 @@ from app.web.threads import in_worker_thread
 from app.web.translations import game_titles
 
 TABS = ("summary", "charts", "transcripts", "settings", "log")
-_FIRST_CHARTS = 2  # of a round's charts are in its summary
+_FIRST_CHARTS = 2  # of a round's charts, in its summary
 
 
 # ---- One round ---------------------------------------------------------------

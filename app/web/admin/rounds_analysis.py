@@ -30,10 +30,10 @@ from app.web.threads import in_worker_thread
 
 _MOST_CACHED = 200
 _TILES = 8  # two rows of them
-_MOST = 200_000  # matches that a filter may choose for a page that counts all
+_MOST = 200_000  # matches of a filter up to which a page counts all
 SAMPLE = 5_000  # matches that it counts otherwise
 _known: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
-_one_at_a_time = BoundedSemaphore(1)  # so that ten pages that ask for the same have it made once
+_one_at_a_time = BoundedSemaphore(1)  # so that ten pages that ask for the same compute it once
 
 
 class TitledFigure(NamedTuple):
@@ -65,7 +65,7 @@ def analysis_of(rows: Sequence[RoundRow], most: int | None = None) -> dict[int, 
     With `most`, each is based on about that many matches.
     """
     engine = db.engine
-    # When it was made is part of the key: in a database that was restored, another round may have the number.
+    # The key includes the creation time: in a restored database, the number may be another round's.
     keys = {row.id: (str(engine.url), "round", row.id, row.created_at, row.finished, row.status, most) for row in rows}
     return {number: cached(key, partial(in_worker_thread, engine, _one, number, most)) for number, key in keys.items()}
 

@@ -11,7 +11,7 @@ from app.analysis.paired import PairedDifference
 from app.games.metrics import ABORTED, MODEL_SCORE
 
 _SCORE = MODEL_SCORE.name
-_LEFT, _RIGHT = 6, 234  # pixels between which an interval is drawn
+_LEFT, _RIGHT = 6, 234  # pixels between which intervals are drawn
 _FLAT, _AHEAD, _EVEN = "flat", "ahead", "even"
 
 
@@ -30,7 +30,7 @@ class ModelResult:
 
     player: str
     role: str | None
-    colour: int  # as in the charts: 0 and 1 are the colours of the players
+    colour: int  # as in the charts: 0 and 1 are the players' colours
     matches: int
     figures: dict[str, Figure]
     drawn: IntervalBar | None

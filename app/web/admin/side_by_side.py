@@ -39,7 +39,7 @@ from app.web.downloads import download
 from app.web.threads import in_worker_thread
 from app.web.translations import game_titles
 
-_MOST = 2_000  # matches of a setting that a page reads
+_MOST = 2_000  # matches of a setting read by a page
 _KEPT = 60  # seconds
 _NAMES = ("base", "campaign", "recipe", "study", "part")
 

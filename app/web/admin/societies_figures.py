@@ -21,7 +21,7 @@ from app.web.admin.rounds_analysis import cached
 from app.web.chart_language import page_language
 from app.web.threads import in_worker_thread
 
-MOST = 50_000  # interactions that are read with their texts while somebody waits for a page
+MOST = 50_000  # interactions that are read with their texts while somebody waits for the page
 
 
 def charts_of(row: Society) -> list[Chart]:
@@ -65,7 +65,7 @@ def check_size(row: Society, command: str) -> None:
 
 
 def _key(row: Society, what: str, part: object) -> tuple[object, ...]:
-    # When it was made is part of the key: in a database that was restored, another society may have the number.
+    # The key includes the creation time: in a restored database, the number may be another society's.
     over = None if row.status in states.LIVE and what == "ratings" else row.interactions
     return (str(db.engine.url), "society", what, row.id, row.created_at, part, over)
 

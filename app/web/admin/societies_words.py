@@ -7,7 +7,7 @@ from flask_babel import format_decimal, gettext
 from app.society.config import LARGEST_RATING
 from app.society.grid import FAILED, SHOWN, UNREAD
 
-SHOWS = SHOWN  # what the grid shows first is the first
+SHOWS = SHOWN  # the grid begins with the first one
 
 
 class CellWords(NamedTuple):

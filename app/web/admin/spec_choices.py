@@ -24,7 +24,7 @@ from app.web.translations import game_titles
 from training.methods import all_methods
 from training.methods.base import COMPARISONS, CONVERSATIONS
 
-Choices = Sequence[tuple[str, ...]]  # each a value, what it is called and, of a registry, a hint
+Choices = Sequence[tuple[str, ...]]  # each a value, its name and, for registry entries, a hint
 
 
 def model_choices(schema: Schema, value: Any, models: Sequence[LanguageModel]) -> Choices:

@@ -40,8 +40,8 @@ from app.web.labels import in_code
 from app.web.seats import settings
 
 Form = Mapping[str, Any]
-NONE = "none"  # what an empty field stands for, where the spec says what that means
-_SHARE = "share "  # before the name of a model, in the name of the field of its share
+NONE = "none"  # what an empty field stands for, as defined by the spec
+_SHARE = "share "  # precedes a model's name in the name of its share's field
 
 
 class SpecField(NamedTuple):
@@ -51,9 +51,9 @@ class SpecField(NamedTuple):
     path: tuple[str, ...]
     widget: str
     schema: Schema
-    only: tuple[str, Collection[str]] | None = None  # the field, and its values, beside which alone it is asked for
-    of: Fields = MappingProxyType({})  # of a field of a training: its schema by method
-    folded: str = ""  # the words under which it is folded away
+    only: tuple[str, Collection[str]] | None = None  # shown only while this field has one of these values
+    of: Fields = MappingProxyType({})  # for a training's field: its schema by method
+    folded: str = ""  # the heading under which it is folded away
 
 
 class ShownField(NamedTuple):
@@ -81,7 +81,7 @@ class FieldGroup(NamedTuple):
     layout: str
     fields: list[ShownField]
     empty: str
-    lost: list[str]  # models of the form that can no longer be chosen
+    lost: list[str]  # the form's models that can no longer be chosen
     folded: str
 
 
@@ -243,7 +243,7 @@ def filled_in(
     `files` says which texts are meant. `known` has the models that fields start with, by what the fields suggest.
     """
     found: JSON = {f"{name}_{part}": "" for name in spec.files for part in ("text", "name")}
-    boxed = dict[str, set[str]]()  # of a training: the fields that have a box
+    boxed = dict[str, set[str]]()  # in a training: the fields with a box
     for each in leaves(spec):
         first, last = each.path[0], each.path[-1]
         value = None if each.widget == "box" else each.schema.get("default", _EMPTY.get(each.widget))
@@ -331,13 +331,13 @@ def refusal(spec: type[JobSpec], error: AppError, form: Form = MappingProxyType(
     fields = [each for each in leaves(spec) if _is_asked(spec, each, form)]
     lines = next((each for each in fields if each.widget == "training" and path[0] == each.name != error.field), None)
     if lines is not None and not any(path == each.path for each in fields) and isinstance(error, FieldError):
-        return RefusedField(lines.name, type(error)(path[-1], **error.parts))  # a field that is given in a line
+        return RefusedField(lines.name, type(error)(path[-1], **error.parts))  # for a field given in a line
     found = next((each for each in fields if path in (each.path, (each.name,))), None)
     found = found or next((each for each in fields if path[-1] in (each.path[-1], each.schema.get("option"))), None)
     if found is None:
         return RefusedField(path[0], error)
     if isinstance(error, FieldError) and error.parts["subject"] is None:
-        title = found.schema["title"]  # a Phrase with a text in it would be taken for that text
+        title = found.schema["title"]  # a Phrase that contains a text would be taken for that text
         error = type(error)(found.name, **{**error.parts, "subject": Phrase(title)})
     return RefusedField(found.name, error)
 
@@ -396,7 +396,7 @@ def _shown(
     session: Session, spec: type[JobSpec], field: SpecField, form: Form, models: Sequence[LanguageModel]
 ) -> ShownField:
     schema = field.schema
-    title, text = schema["title"], schema["description"]  # a call with a text in it would be taken for that text
+    title, text = schema["title"], schema["description"]  # a call that contains a text would be taken for that text
     said = schema.get("empty") or schema.get("unset", "")
     unset, help_, title, inputmode = gettext(said) if said else "", gettext(text), gettext(title), "text"
     if field.widget in GAME_WIDGETS:

@@ -67,10 +67,10 @@ class SpecPage(Generic[S]):
     spec: type[S]
     words: FormWords
     template: ClassVar[str] = "admin/job-form.html"
-    below: ClassVar[str] = ""  # a template with what the form says below its fields
-    field: ClassVar[str] = ""  # at which a refusal is shown that is about none
+    below: ClassVar[str] = ""  # a template for what follows the form's fields
+    field: ClassVar[str] = ""  # the field for errors about no field
     estimate_template: ClassVar[str] = ""
-    published: ClassVar[Mapping[str, Any]] = {}  # settings that the address may name: each has a title and a summary
+    published: ClassVar[Mapping[str, Any]] = {}  # settings that the address may name: each with a title and a summary
 
     # ---- What a subclass says --------------------------------------------------------
 

@@ -41,7 +41,7 @@ from app.web.form_writes import write
 from app.web.seats import settings
 from app.web.threads import in_worker_thread
 
-_AT_MOST = 20  # runs in the table; the file has all
+_AT_MOST = 20  # runs in the table; the file has all of them
 
 
 @blueprint.get("/spend")

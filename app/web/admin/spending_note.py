@@ -11,7 +11,7 @@ from app.models import LanguageModel
 from app.registry.spending import InstallationSpending, spending_of_period
 from app.web.seats import settings
 
-_EVERY = 30.0  # seconds between two sums of all calls of the period: pages that keep themselves fresh ask often
+_EVERY = 30.0  # seconds between two sums of all calls in the period: pages that refresh themselves ask often
 
 
 class _LastSum(NamedTuple):

@@ -29,7 +29,7 @@ from app.web.seats import settings
 from app.web.threads import in_thread, in_worker_thread
 
 _MOST_DAYS, _MOST_MB = 36_500, 10**9
-_AT_ONCE = 100  # things in a form
+_AT_ONCE = 100  # items in a form
 add_address("removal", lambda number: url_for("admin.removal", number=number))
 add_list(
     ListPage(
@@ -153,7 +153,7 @@ def _storage_page(refused: AppError | None = None) -> ResponseReturnValue:
     found = in_worker_thread(db.engine, lambda session: candidates(session, known.home, choice))
     found = sorted(
         together(found), key=lambda each: -each.size
-    )  # what only others of them keep can be ticked with these
+    )  # items kept only by others of these can be ticked with them
     kept = in_worker_thread(db.engine, lambda session: read_storage(session, known))
     page = render_template(
         "admin/storage.html", given=given, kinds=KINDS, found=found, storage=kept, places=PLACES, refused=refused,

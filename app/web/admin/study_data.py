@@ -28,7 +28,7 @@ def _download(wave_id: int, *, since_freeze: bool) -> Response:
         reference, name = f"{found.study.name}:{found.wave.name}", f"{found.study.name}-{found.wave.name}"
         find_scope(session, reference, since_freeze=since_freeze)
     name = f"{name}-since-freeze.zip" if since_freeze else f"{name}.zip"
-    # Whoever opens a page's file does so in a spreadsheet; programs can ask for the tables as they are.
+    # Files from a page are opened in a spreadsheet; programs can request the tables unchanged.
     options = {"guard": request.args.get("guard") != "0", "bom": request.args.get("bom") == "1"}
     file = study_archive(reference, since_freeze=since_freeze, **options)
     return download(pieces_of(file), name, "application/zip")

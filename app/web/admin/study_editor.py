@@ -116,7 +116,7 @@ def act_on_draft() -> ResponseReturnValue:
         return _editor_page(files, CheckedDraft(DraftFault(None, error.message)), typed=True), error.status
     checked = _checked(files)
     if action == "check" or checked.fault is not None:
-        # A check that finds something wrong has done what it was asked for.
+        # A check that finds a fault has succeeded.
         return _editor_page(files, checked, typed=True), 200 if action == "check" else 400
     try:
         newest = whole_number(request.form.get("newest") or 0, "newest", 0, _LARGEST)

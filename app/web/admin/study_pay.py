@@ -33,7 +33,7 @@ from app.web.forms import form_language, pressed
 _FIELDS = ("batch", "person", "amount", "reason", "over_cap", "adjustment", "set_aside")
 _Action = Callable[[Session, Wave, Mapping[str, str], str], None]
 _MOST_BATCHES = 10**6
-_SHOWN = 100  # people that are listed of those whom the next batch pays
+_SHOWN = 100  # people listed of those in the next batch
 
 
 @blueprint.get("/studies/waves/<int:wave_id>/pay")
@@ -109,7 +109,7 @@ def _pay_page(wave_id: int, refused: AppError | None = None) -> str:
         held = held_back(session, found.wave, everybody)
         due = [each for each in everybody if each.enrolment_id not in held]
         doubts = pay_doubts(session, found.wave)
-        unknown = [each for each in doubts if each.kind == UNKNOWN]  # everybody, before there was a table
+        unknown = [each for each in doubts if each.kind == UNKNOWN]  # everybody, before the first table
         return render_template(
             "admin/wave-pay.html",
             **found._asdict(),

@@ -24,7 +24,7 @@ from app.web.threads import in_thread
 
 _FIELDS = ("amount", "reason", "over_cap", "adjustment", "factor")
 _MOST_ADJUSTMENTS = 10**6
-ONCE = ("adjust", "reverse")  # what does harm when it is done twice
+ONCE = ("adjust", "reverse")  # actions that do harm if repeated
 
 
 @blueprint.get("/studies/waves/<int:wave_id>/people/<int:enrolment_id>")

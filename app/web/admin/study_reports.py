@@ -37,8 +37,8 @@ from app.web.form_writes import write, write_once
 from app.web.forms import RefusedField
 
 _LARGEST = 2**31 - 1
-_WAITING = "parlor.waiting_reports"  # what a request keeps
-_SHOW_ID = "show id"  # what a button says
+_WAITING = "parlor.waiting_reports"  # the key in a request's cache
+_SHOW_ID = "show id"  # the value of a button
 _FIELDS = ("way", "text", "note", "to")
 
 add_address("report", lambda number: url_for("admin.study_report", report_id=number))

@@ -26,7 +26,7 @@ from app.web.study.blueprint import money
 from app.web.study.page_context import consent_page
 from app.web.study.page_texts import goal_words, html_of
 
-_USUAL = "prolific"  # the recruiter of a study that has no wave yet
+_USUAL = "prolific"  # the recruiter of a study without a wave
 
 
 class GoalTexts(NamedTuple):
@@ -56,7 +56,7 @@ def study_texts(study_id: int) -> str:
     with reading() as session:
         found = find_version(session, study_id)
         design, texts = found.design, found.version.design["texts"]
-        with force_locale(design.language):  # what people see, not who prints it
+        with force_locale(design.language):  # people's language, not that of whoever prints it
             words = {**words_of(design, partial(money, currency=design.pay.currency)), "goal": ""}
             goals = _goals(design, texts[design.instructions], words)
             consent, debrief = _consent(session, found), _debrief(session, found, words)
@@ -118,7 +118,7 @@ def _goals(design: StudyDesign, text: str, words: Mapping[str, str]) -> list[Goa
         goal = goal_of(design, condition)
         told = goal_words(goal)
         shown = render_template("study/goal.html", goal=goal, goal_words=told, currency=design.pay.currency)
-        # A template of our own made it.
+        # It comes from a template of our own.
         instructions = html_of(text, {**words, "goal": told}, {"goal": Markup(shown)})  # noqa: S704
         named = [
             arm.name

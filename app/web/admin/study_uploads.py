@@ -17,9 +17,9 @@ from app.studies.loaded_design import LoadedDesign
 from app.web.threads import off_loop
 
 MOST_FILES = 100
-MOST_BYTES = 5_000_000  # unpacked, together
+MOST_BYTES = 5_000_000  # unpacked, in total
 _YAML = (".yaml", ".yml")
-_STUDY = re.compile(rb"^study\s*:", re.MULTILINE)  # the key that every design has and no wave
+_STUDY = re.compile(rb"^study\s*:", re.MULTILINE)  # a key of every design, but of no wave
 _EXTENDS = re.compile(rb"^extends\s*:\s*['\"]?([a-z0-9-]+)", re.MULTILINE)
 
 
@@ -31,7 +31,7 @@ def read_upload(files: Sequence[FileStorage]) -> Mapping[str, bytes]:
     if len(chosen) == 1 and str(chosen[0].filename).lower().endswith(".zip"):
         found = off_loop(_unpacked, chosen[0].read())
     else:
-        # Some browsers send the folder as well; what a design calls texts/consent.md has to come in an archive.
+        # Some browsers send the folder, too; a design's texts/consent.md has to come in an archive.
         names = [PureWindowsPath(str(file.filename)).name for file in chosen]
         check_tree(names, "files")
         found = {name: file.read() for name, file in zip(names, chosen, strict=True)}

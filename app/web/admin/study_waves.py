@@ -40,7 +40,7 @@ class WaveMoney(NamedTuple):
     reserved: Decimal
     cap: Decimal
     fee: Decimal
-    most: Decimal  # of one person
+    most: Decimal  # for one person
 
     @property
     def free(self) -> Decimal:
@@ -158,5 +158,5 @@ def money_of(session: Session, wave: Wave, design: StudyDesign, file: WaveFile) 
     together = places.committed(session, wave)
     here = with_a_place(session, wave.id)
     most = most_a_place(design) * (1 + file.fee)
-    reserved = most * here  # whoever only arrived has no share yet
+    reserved = most * here  # people who have only arrived have no share yet
     return WaveMoney(max(Decimal(0), together - reserved), reserved, file.most_spent, file.fee, most)

@@ -24,11 +24,11 @@ from app.web.form_writes import write_once
 from app.web.forms import RefusedField, typed_amount, typed_minute, typed_whole
 
 _PLACES = 100
-# What a recruiter calls the id of a study, and its usual share on top.
+# The recruiter's name for a study's id, and its usual share on top.
 IDS: Mapping[str, str | None] = {
     "prolific": "study_id", "connect": "project_id", "link": "id_parameter",
 }  # fmt: skip
-# The endings that people may take a code for to the recruiter.
+# The endings for which people may get a code for the recruiter.
 CODES: tuple[EndingName, ...] = (
     COMPLETED, "quiz_failed", "technical", "withdrawn", "declined", "inactive", "ineligible", "full", "closed",
     "partner_left",
@@ -77,9 +77,9 @@ def read_wave_form(form: Mapping[str, str], of: str) -> WaveFile:
     if form["recruiter_id"] and IDS.get(recruiter):
         terms[str(IDS[recruiter])] = form["recruiter_id"]
     if form["signed"]:
-        terms["signed"] = True  # which only Prolific does
+        terms["signed"] = True  # only Prolific signs links
     if form["return_to"]:
-        terms["return_to"] = form["return_to"]  # which only a link of one's own has
+        terms["return_to"] = form["return_to"]  # only a link of one's own has it
     written: dict[str, Any] = {
         "wave": form["wave"],
         "of": of,
@@ -109,10 +109,10 @@ def _amount(form: Mapping[str, str], name: str) -> str:
 def _first_fault(error: ValidationError, form: Mapping[str, str]) -> Invalid:
     """The first error in a form, at its field."""
     first = error.errors()[0]
-    # What is wrong with several keys together has no place, but is called like the key that it is about.
+    # A fault in several keys together has no location; its type is the key that it concerns.
     field = _field_of([str(part) for part in first["loc"]] or [first["type"]])
     missing = first["type"] == "missing"
-    expected = "a value" if missing else expected_form(first).removesuffix(", in quotes")  # as a file has it
+    expected = "a value" if missing else expected_form(first).removesuffix(", in quotes")  # as in a file
     subject = Phrase("Codes") if field.startswith("code_") else None
     return Invalid(field, expected=expected, got=Verbatim("none") if missing else form.get(field, ""), subject=subject)
 

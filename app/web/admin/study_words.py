@@ -17,7 +17,7 @@ SUBMISSION_STATES: Mapping[str, str] = {
     "returned": N_("returned"), "timed_out": N_("timed out"), "screened_out": N_("screened out"),
     "partial": N_("approved in part"),
 }  # fmt: skip
-# What happened to somebody, of events of which the page says no more.
+# Events about a person of which the page says no more.
 HAPPENED: Mapping[str, str] = {
     "entry": N_("opened the link"), "consent": N_("answered the consent"), "assignment": N_("was given an arm"),
     "match": N_("began a match"), "settled": N_("pay was worked out"), "place freed": N_("place was freed"),

@@ -24,7 +24,7 @@ from app.web.form_writes import write
 
 _LARGEST = 2**31 - 1
 _ACTIONS = ("tag", "untag", "note", "unnote")
-_TAG = "tag"  # the field of the filter
+_TAG = "tag"  # the filter's field
 
 Filters = Callable[[Session], Sequence[ListFilter]]
 Conditions = Callable[[Session, Mapping[str, str]], Sequence[ColumnElement[bool]]]
@@ -61,7 +61,7 @@ def change_tags(kind: str, number: int) -> ResponseReturnValue:
             service.remove_note(session, kind, number, whole_number(value, "note", 1, _LARGEST))
 
     write(change)
-    # What is inside the folded part unfolds it.
+    # A fragment inside the folded part unfolds it.
     return redirect(f"{cell_address(Reference(kind, number, ''))}#new-tag", 303)
 
 

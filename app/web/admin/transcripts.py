@@ -34,7 +34,7 @@ _FACETS = {
     "reason": lazy_gettext("Ended as"),
 }  # fmt: skip
 _ASKED = (*NAMES, "sort", "page", "read")
-_FIELDS = ("text", "figures", "since", "until")  # of the form
+_FIELDS = ("text", "figures", "since", "until")  # the form's fields
 
 
 @blueprint.get("/matches/transcripts")

@@ -9,8 +9,8 @@ from app.core.csv_reader import decode_text
 from app.core.errors import Invalid, Phrase
 from app.games.base import JSON
 
-MOST_UPLOADED = 200_000  # characters of one text
-UPLOAD, AGAIN = "upload", "again"  # which of them beside what ships: one's own, that of an earlier job
+MOST_UPLOADED = 200_000  # characters in one text
+UPLOAD, AGAIN = "upload", "again"  # besides the shipped one: one's own text, or that of an earlier job
 
 
 def read_uploads(request: Request, names: Sequence[str], most: int = MOST_UPLOADED) -> JSON:
@@ -30,7 +30,7 @@ def read_uploads(request: Request, names: Sequence[str], most: int = MOST_UPLOAD
 def _decoded(content: bytes) -> str:
     try:
         return decode_text(content)
-    except UnicodeDecodeError:  # what cannot be read is shown where it is, and refused with its line
+    except UnicodeDecodeError:  # unreadable bytes are shown in place, and refused with their line
         return content.decode("utf-8", errors="replace")
 
 
