@@ -26,13 +26,13 @@ from app.web.bucket import Bucket
 from app.web.sockets.packets import BadPacket, check
 from app.web.sockets.websocket import WebSocketConnection, WebSocketLimits
 
-MORE_THAN_MOVES = 10.0  # packets a second beyond MOVES_PER_SECOND: signs of life, typing, and asking for the view
-JOIN_SECONDS = 30.0  # after which a connection that is in no namespace is closed
+MORE_THAN_MOVES = 10.0  # packets a second beyond MOVES_PER_SECOND: heartbeats, typing, and requests for the view
+JOIN_SECONDS = 30.0  # after which a connection without a namespace is closed
 _PATH = "/socket.io/"
-_LONGEST_PAUSE = 5.0  # seconds that a request may wait for its packets' turn
-_MOST_IN_A_REQUEST = 16  # packets, as Engine.IO has it
-_MOST_UNREAD = 500  # packets that a client who polls may leave lying
-_REPORTS_A_SECOND = 5.0  # lines in the log, so that nobody can fill a disk with them
+_LONGEST_PAUSE = 5.0  # seconds that a request may wait until its packets are let in
+_MOST_IN_A_REQUEST = 16  # packets, as in Engine.IO
+_MOST_UNREAD = 500  # packets that a polling client may leave unread
+_REPORTS_A_SECOND = 5.0  # log lines, so that nobody can fill a disk with them
 
 WsgiApp = Callable[[JSON, Callable[..., Any]], Iterable[bytes]]
 log = structlog.get_logger()
@@ -65,7 +65,7 @@ class ConnectionLimits:
         self._rate = settings.MOVES_PER_SECOND and settings.MOVES_PER_SECOND + MORE_THAN_MOVES
         self._open: dict[str, _Connection] = {}
         self._per_address: Counter[str] = Counter()
-        self._outside: set[str] = set()  # connections that were in no namespace at the last look
+        self._outside: set[str] = set()  # connections without a namespace at the last look
         self._looks = False
         self._reports = Bucket(_REPORTS_A_SECOND, time.monotonic())
         self._unreported = 0
@@ -73,7 +73,7 @@ class ConnectionLimits:
     def install(self, wsgi_app: WsgiApp) -> WsgiApp:
         """Wrap the server's handlers and its application in the limits; returns the wrapped application."""
         handlers = dict(self._engine.handlers)
-        # The one thing of a driver that cannot be chosen by a setting.
+        # The only part of a driver that no setting can change.
         self._engine._async = {**self._engine._async, "websocket": self._websocket_of}
 
         def connect(sid: str, environ: JSON) -> Any:
@@ -91,7 +91,7 @@ class ConnectionLimits:
                 handlers["message"](sid, data)
             except BadPacket as error:
                 self._close(sid, str(error))
-            except Exception:  # ours; a handler of events answers whatever happens, so this was a newcomer
+            except Exception:  # an error of ours; event handlers always answer, so it came from a new connection
                 if self._reports.take(time.monotonic()):
                     log.exception("a connection was not served")
                 self._close(sid, "it could not be served")
@@ -172,7 +172,7 @@ class ConnectionLimits:
                     start_response, "429 TOO MANY REQUESTS", "too_many", "There are too many connections."
                 )
             if sid is not None and not self._is_open(sid):
-                self._engine.sockets.pop(sid, None)  # Engine.IO would raise KeyError, until it has swept
+                self._engine.sockets.pop(sid, None)  # otherwise Engine.IO would raise KeyError until its next sweep
             elif sid is not None and environ.get("REQUEST_METHOD") == "POST" and not self._heard(sid, environ):
                 return _http_error(start_response, "400 BAD REQUEST", "invalid", "expected packets of Engine.IO 4")
             return inner(environ, start_response)
@@ -194,7 +194,7 @@ class ConnectionLimits:
         connection, socket = self._open[sid], self._engine.sockets[sid]
         length = int(environ.get("CONTENT_LENGTH") or 0)
         if length > self._engine.max_http_buffer_size:
-            return True  # Engine.IO refuses that itself
+            return True  # Engine.IO itself refuses it
         body = environ["wsgi.input"].read(length)
         environ["wsgi.input"] = io.BytesIO(body)
         packets = body.split(b"\x1e")
@@ -203,7 +203,7 @@ class ConnectionLimits:
                 raise BadPacket(f"expected at most {_MOST_IN_A_REQUEST} packets in a request, got {len(packets)}")
             for each in packets if body else ():
                 check(each.decode())
-        except ValueError as error:  # BadPacket is one, and so is what is no UTF-8
+        except ValueError as error:  # BadPacket is one, and so is invalid UTF-8
             self._close(sid, str(error))
             return False
         pause = connection.pace.spend(len(packets), time.monotonic())

@@ -23,8 +23,8 @@ from app.matches import live
 from app.matches.stored import StoredMatch
 
 _TOGETHER = 200  # most submissions in one transaction
-_REMEMBERED = 5000  # matches whose fold the writer keeps
-MOST_SECONDS_AWAY = 60.0  # how long moves wait for a database that is locked or away
+_REMEMBERED = 5000  # matches whose state the writer keeps
+MOST_SECONDS_AWAY = 60.0  # how long moves wait for a locked or unavailable database
 _BETWEEN = 0.5  # seconds between two tries
 
 log = structlog.get_logger()
@@ -38,7 +38,7 @@ class MoveWriter:
         self._instant = instant
         self._queue: Queue = Queue()
         self._thread = ThreadPool(1)
-        self._engine: Engine | None = None  # made in the thread that uses it
+        self._engine: Engine | None = None  # created in the thread that uses it
         self._remembered: OrderedDict[str, StoredMatch] = OrderedDict()
         spawn(self._write_batches)
 
@@ -81,7 +81,7 @@ class MoveWriter:
                     receipts = live.submit_together(session, submissions, self._remembered, instant=self._instant)
             except Exception as error:
                 self._remembered.clear()
-                if came_second(error):  # somebody else has moved in one of the matches
+                if came_second(error):  # another process has moved in one of the matches
                     return [self._commit_alone(submission) for submission in submissions]
                 self._engine.dispose()
                 if not is_away(error):
@@ -100,7 +100,7 @@ class MoveWriter:
     def _commit_alone(self, submission: live.MoveSubmission) -> live.Receipt | Exception:
         try:
             return live.commit(cast(Engine, self._engine), submission, instant=self._instant)
-        except Exception as error:  # of this one alone
+        except Exception as error:  # about this submission only
             return error
 
     def _forget_the_rest(self, latest: list[live.MoveSubmission]) -> None:

@@ -12,10 +12,10 @@ from socketio import packet
 
 from app.games.base import JSON
 
-_CONTROL = frozenset({"1", "2probe", "3", "5"})  # Engine.IO's close, ping of an upgrade, pong, and the upgrade itself
+_CONTROL = frozenset({"1", "2probe", "3", "5"})  # Engine.IO's close, upgrade ping, pong, and upgrade
 _MESSAGES = tuple(f"4{kind}" for kind in (packet.CONNECT, packet.DISCONNECT, packet.EVENT))
 _RESERVED = frozenset({"connect", "connect_error", "disconnect", "disconnecting", "newListener", "removeListener"})
-_LONGEST_QUOTE = 40  # characters of a packet that are worth a place in a log
+_LONGEST_QUOTE = 40  # characters of a packet worth logging
 
 
 class BadPacket(ValueError):

@@ -36,9 +36,9 @@ from app.web.sockets.rooms import Rooms, sender
 
 NAMESPACE = "/play"
 LONGEST_MOVE_ID = 64
-LOOK_SECONDS = 5  # after which a page has been shown even what its maker was killed before telling
-WATCH_SECONDS = 0.3  # between two looks for what workers have done, where no broker announces it
-LISTEN_SECONDS = 10  # after so much silence the connection to the broker is tried
+LOOK_SECONDS = 5  # after which a page shows even changes whose maker was killed before announcing them
+WATCH_SECONDS = 0.3  # between two looks for workers' changes, if no broker announces them
+LISTEN_SECONDS = 10  # of silence, after which the connection to the broker is tested
 _AWAY = "The database does not answer just now. Please try again in a moment."
 
 log = structlog.get_logger()
@@ -90,7 +90,7 @@ class PlayNamespace:
             raise Refused(error.message, {"code": error.code, "message": error.message}) from None
         connection = self._connections[sid] = SeatConnection(match_id, seat)
         self._sockets[connection] += 1
-        # In a greenlet of its own: the view belongs behind the packet that says that the socket is connected.
+        # In a separate greenlet: the view has to follow the packet that confirms the connection.
         gevent.spawn(self._enter, connection, sid)
 
     def _enter(self, connection: SeatConnection, sid: str) -> None:
@@ -99,17 +99,17 @@ class PlayNamespace:
         except SQLAlchemyError as error:
             if not is_away(error):
                 raise
-            # It has no view and would wait for one; a page that the server lets go connects again after a moment.
+            # It has no view and would wait for one; a page that is disconnected reconnects after a moment.
             log.warning("the database is away", handling="enter", error=reason_of(error))
             socketio.server.disconnect(sid, namespace=NAMESPACE)
             return
-        if sid not in self._connections:  # gone again before it was in; nobody would ever take it out of the room
+        if sid not in self._connections:  # gone again before it entered; nobody would ever remove it from the room
             self._rooms.leave(connection.match_id, connection.seat, sid)
 
     def disconnect(self, sid: str, _reason: str | None = None) -> None:
         if connection := self._connections.pop(sid, None):
-            # In a greenlet of its own: whoever sends to a silent socket finds it gone, and holds its room's lock, while
-            # who takes it out of the room waits for the rooms' lock behind somebody who may wait for that one.
+            # In a separate greenlet: a sender to a silent socket finds it gone while holding its room's lock, but
+            # removing the socket from the room needs the rooms' lock, whose holder may be waiting for that one.
             gevent.spawn(self._rooms.leave, connection.match_id, connection.seat, sid)
             self._sockets[connection] -= 1
             if not self._sockets[connection]:
@@ -157,8 +157,9 @@ class PlayNamespace:
         if self._writer is None:
             raise Invalid("match", expected="a connected socket", got=Verbatim("none"), remedy="connect again")
         receipt = self._writer.submit(submission)
-        # What the move itself changed, or what a refusal rests on, goes out before the acknowledgement, and what was
-        # answered to it behind: a client then never holds an acknowledgement and a view that contradict each other.
+        # The effect of the move itself, or what a refusal is based on, goes out before the acknowledgement, and the
+        # partner's answers after it: a client then never holds an acknowledgement and a view that contradict each
+        # other.
         self._rooms.follow(receipt.steps[:1])
         if answers := receipt.steps[1:]:
             gevent.spawn(self._rooms.follow, answers)

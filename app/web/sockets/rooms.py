@@ -29,8 +29,8 @@ from app.models import MatchRow
 from app.registry import PERSON
 from app.web.partners import told_of_partner
 
-PATIENCE = 3  # seconds without a connection that nobody is told of: a page that is loaded again takes as long
-FRESH = 1.0  # seconds for which what was read of a match is shown again without asking the database
+PATIENCE = 3  # seconds without a connection before anybody is told: reloading a page takes as long
+FRESH = 1.0  # seconds for which a match that was read is shown again without asking the database
 
 Remember = Callable[[StoredMatch], None]
 Send = Callable[[str, str, JSON], None]  # event name, socket id, payload
@@ -45,16 +45,16 @@ class Room:
         self.record = record
         self.partners = tuple(
             told_of_partner(record, seat, home) for seat in (0, 1)
-        )  # what each seat is told of its own
+        )  # what each seat is told of its partner
         self.times = move_times(record.log)
         self.sockets: tuple[set[str], set[str]] = (set(), set())
-        self.just_read = True  # until the first socket is in
-        self.read_at = -math.inf  # when a page last had the log read, on the monotonic clock
-        self.reads_soon = False  # whether the log is read again when that is no longer fresh
+        self.just_read = True  # until the first socket has entered
+        self.read_at = -math.inf  # when the log was last read for a page, on the monotonic clock
+        self.reads_soon = False  # whether the log will be read again once that is no longer fresh
         self.typing: list[Typing] = [False, False]
-        self.away = [False, False]  # persons whose partner was told that their connection is lost
+        self.away = [False, False]  # people whose partner was told that their connection is lost
         self.lock = RLock()
-        self._shown: dict[int, JSON] = {}  # the view that the pages of a seat hold, as long as it has any
+        self._shown: dict[int, JSON] = {}  # the view on the pages of a seat, while it has any
 
     @property
     def empty(self) -> bool:
@@ -92,10 +92,10 @@ class Room:
             moves = [logged.event for logged in new if isinstance(logged.event, Event)]
             away = any(isinstance(logged.event, ServerAway) for logged in new)
             if not moves and not away and not record.match.over:
-                continue  # a refusal is its maker's alone
+                continue  # only its maker is told of a refusal
             for seat in present:
                 payload = change(self._shown[seat], self.view(seat))
-                for sid in tuple(self.sockets[seat]):  # sending finds out who is gone, and takes them out of the room
+                for sid in tuple(self.sockets[seat]):  # sending detects dead sockets and removes them from the room
                     send("change", sid, payload)
             if moves and not record.match.over:
                 self.tell_typing(moves[-1].seat, False, send)
@@ -218,7 +218,7 @@ class Rooms:
 
     def _read_late(self, room: Room) -> None:
         room.reads_soon = False
-        # Without the database there is nothing to show; whoever asks next is told so.
+        # Without the database there is nothing to show, and the next request is told so.
         with contextlib.suppress(SQLAlchemyError), room.lock:
             if not room.empty:
                 self._catch_up(room)
@@ -262,7 +262,7 @@ class Rooms:
                 if (waiting[row.id].ply, waiting[row.id].over) != (row.ply, row.status == "over"):
                     self.refresh(row.id)
                     sleep(0)
-                elif row.lease_until is not None and row.lease_until > now:  # a worker is at the turn
+                elif row.lease_until is not None and row.lease_until > now:  # a worker is playing the turn
                     self.typing(row.id, None, True)
 
     def typing(self, match_id: str, seat: int | None, on: Typing) -> None:
@@ -298,7 +298,7 @@ def sender(server: Any, namespace: str) -> Send:
     """The function with which a room sends to a socket."""
 
     def send(event: str, sid: str, payload: JSON) -> None:
-        # As `server.emit` would do it, without looking for others in a room that only ever holds one socket.
+        # Like `server.emit`, but without looking for others in a room that only ever holds one socket.
         connection = server.manager.eio_sid_from_sid(sid, namespace)
         if connection is not None:
             server.eio.send(connection, f"2{namespace},{_compact([event, payload])}")

@@ -29,11 +29,11 @@ from app.web.watched import watched_kinds
 
 NAMESPACE = "/admin"
 EVERY = 0.5  # seconds between two looks
-MOST = 50  # rows that one page may watch
-LONGEST = 300.0  # seconds after which a page has to show again that it may watch
+MOST = 50  # rows that a page may watch
+LONGEST = 300.0  # seconds after which a page has to prove again that it may watch
 _AWAY = "The database does not answer just now. Please try again in a moment."
 
-Row = tuple[str, int]  # one of a kind, by its number
+Row = tuple[str, int]  # a kind of job, and a job's number
 log = structlog.get_logger()
 
 
@@ -150,7 +150,7 @@ class WatchNamespace:
         for sid, watcher in list(self._watchers.items()):
             if watcher.session in signed_in:
                 self._tell(sid, watcher, known)
-            elif watcher.session in hashes:  # signed out since it came; else it came while this was read
+            elif watcher.session in hashes:  # signed out since it connected; otherwise it connected during this read
                 self._server.disconnect(sid, namespace=NAMESPACE)
 
     def _tell(self, sid: str, watcher: _Watcher, known: Mapping[Row, JSON]) -> None:

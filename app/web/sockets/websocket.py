@@ -28,9 +28,9 @@ from app.web.sockets.packets import BadPacket
 _READ = 8192
 _READ_EVENT = 1  # libev's
 _VERSION = "13"
-_GOODBYE_SECONDS = 2.0  # that the other side has to answer a goodbye
-_MOST_UNSENT = 1_000_000  # bytes that a slow reader may leave lying before it is not listened to any more
-_LOOK_AGAIN = 0.1  # seconds between two looks whether it has read them
+_GOODBYE_SECONDS = 2.0  # within which the other side has to answer a goodbye
+_MOST_UNSENT = 1_000_000  # bytes that a slow reader may leave unread before it is no longer listened to
+_LOOK_AGAIN = 0.1  # seconds between two checks whether it has read them
 
 
 class _Server(Protocol):
@@ -63,12 +63,12 @@ class WebSocketConnection:
         self._limits = limits or WebSocketLimits()
         self._frames = Connection(ConnectionType.SERVER)
         self._heard: deque[str | bytes] = deque()
-        self._parts: list[Any] = []  # texts, or pieces of binary data
+        self._parts: list[Any] = []  # texts, or chunks of binary data
         self._length = 0
         self._unsent: list[bytes] = []
         self._ended = False  # nothing more will come
-        self._leaving = False  # something has been told to take care of what is unsent
-        self._parting = False  # we have said goodbye, and hear nothing more but the answer to it
+        self._leaving = False  # the sending of what is unsent is under way
+        self._parting = False  # we have said goodbye, and now only listen for the answer
 
     def __call__(self, environ: JSON, start_response: Callable[..., Any]) -> list[bytes]:
         """The WSGI application: shake hands, then hand the connection over until it is gone."""
@@ -84,21 +84,21 @@ class WebSocketConnection:
         self._readable = self._hub.loop.io(self._socket.fileno(), _READ_EVENT)
         try:
             self._handler(self)
-        except Exception as error:  # what Engine.IO makes of a handshake that breaks off, and of its own packets
+        except Exception as error:  # for example Engine.IO's error for an aborted handshake, or for its own packets
             self._limits.refused(f"{type(error).__name__}: {error}")
         finally:
             self._ended = True
             self._readable.close()
         if self._unsent:
             self._leave()  # the last words, before the socket is closed
-        raise StopIteration  # gunicorn's sign that there is no response to send any more
+        raise StopIteration  # tells gunicorn that no response is left to send
 
     def wait(self) -> str | bytes | None:
         """The next message, or None when the connection is gone and everything received has been read."""
         self._wait_for_reader()
         while not self._heard and not self._ended:
             try:
-                self._hub.wait(self._readable)  # reading first would nearly always be in vain
+                self._hub.wait(self._readable)  # reading first would nearly always find nothing
                 data = self._socket.recv(_READ)
                 self._frames.receive_data(data or None)
                 self._rest(self._sort_received())
@@ -204,12 +204,12 @@ class WebSocketConnection:
         data = b"".join(self._unsent)
         self._unsent.clear()
         try:
-            # The number of a socket that was closed meanwhile is -1, never another's.
+            # The number of a socket closed meanwhile is -1, never another socket's.
             sent = os.write(self._socket.fileno(), data)
         except BlockingIOError:
             sent = 0
         except OSError:
-            sent = len(data)  # nobody is there to read it; `wait` finds out
+            sent = len(data)  # nobody is there to read it; `wait` will notice
         if sent < len(data):
             gevent.spawn(self._push, data[sent:])
         else:
