@@ -38,7 +38,7 @@ from app.web.study.recruitment_link import (
     requested_wave,
 )
 
-MARKS = "private links"  # in the cookie: what the browser keeps of the links that it has opened
+MARKS = "private links"  # in the cookie: what the browser keeps about the links that it has opened
 _MOST_MARKS = 20  # a cookie holds about 4 kB
 
 
@@ -57,7 +57,7 @@ def enter(study: str, wave: str) -> AnyResponse | str | tuple[str, int]:
     if visitor is None or is_of_another_study(file) or not is_served(found.design, visitor.device):
         return _advertisement(found)
     doubt = doubt_of(file) if file.provider.is_signed else None
-    if doubt is not None:  # an id of a visit that nobody signed shows nothing, and is not kept
+    if doubt is not None:  # a visit id that nobody signed proves nothing, and is not kept
         visitor = visitor._replace(submission_id=None, doubted=True)
     elif file.provider.is_signed:
         visitor = visitor._replace(proven=True)
@@ -75,7 +75,7 @@ def enter(study: str, wave: str) -> AnyResponse | str | tuple[str, int]:
         token, is_back = write(enrol)
     except NotTheirs:
         return _not_let_in(found, doubt), 503 if doubt == "unknown" else 403
-    except NotAllowed:  # paused, closed or frozen, for somebody new: nothing was recorded, and the page says why
+    except NotAllowed:  # for a new person while paused, closed or frozen: nothing was recorded, and the page says why
         return _advertisement(requested_wave(study, wave, anew=True))
     if is_back:
         give_back_attempt()

@@ -58,7 +58,7 @@ def act(session: Session, progress: StudyProgress) -> AnyResponse | str:
 def get_data(session: Session, progress: StudyProgress) -> AnyResponse:
     """A file of everything about the person."""
     participant_id = progress.enrolment.participant_id
-    session.rollback()  # the file is read on a connection of its own, which may take long
+    session.rollback()  # the file is read on its own connection, which may take long
     return data_file(participant_id)
 
 

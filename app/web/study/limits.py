@@ -20,7 +20,7 @@ def _takes_any_number() -> bool:
     return settings().ARRIVALS_PER_MINUTE == 0 or requested_wave(**request.view_args or {}).of_bots
 
 
-# People who come into studies. Whoever comes back in a browser that knows them is given the attempt back.
+# Arrivals of people at studies. A person who returns in a browser that knows them gets the attempt back.
 arrival_limit: dict[str, Any] = {
     "limit_value": lambda: f"{settings().ARRIVALS_PER_MINUTE} per minute",
     "key_func": lambda: network_of(request.remote_addr or ""),
@@ -38,8 +38,8 @@ def may_agree() -> bool:
     most = settings().CONSENTS_PER_MINUTE
     if most == 0:
         return True
-    with contextlib.suppress(RedisError):  # without the broker nothing is counted but in this process's limits
-        # In any sixty seconds, not twice as many around the turn of a minute.
+    with contextlib.suppress(RedisError):  # without the broker, only this process's limits count
+        # In any sixty seconds, not up to twice as many around the turn of a minute.
         window = MovingWindowRateLimiter(limiter.limiter.storage)
         return window.hit(RateLimitItemPerMinute(most), "consents", network_of(request.remote_addr or ""))
     return True

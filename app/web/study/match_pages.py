@@ -33,12 +33,12 @@ class StudyPart(NamedTuple):
     mail: str
     currency: str
     ended: bool
-    asked: bool  # whether this match ended by the person's silence, and they have not gone on from it since
-    lapses: int  # of matches that count
+    asked: bool  # whether this match ended because the person was silent, and they have not continued since
+    lapses: int  # in matches that count
     pay: tuple[Decimal, Decimal] | None
-    inactive: tuple[Decimal, Decimal] | None  # the same of an ending because the person was silent
+    inactive: tuple[Decimal, Decimal] | None  # the same if the study ends because the person was silent
     grace: timedelta
-    warns_after: float  # the share of a turn that is over when the page warns
+    warns_after: float  # the elapsed share of a turn at which the page warns
 
 
 def study_part(session: Session, match_id: str, seat: int) -> StudyPart | None:

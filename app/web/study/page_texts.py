@@ -22,7 +22,7 @@ from app.web.study.blueprint import money
 from app.web.threads import off_loop
 
 _OPENAI = "OpenAI"
-_SHORT = 4000  # characters of a text that is read in less than a tenth of a second, whatever is in it
+_SHORT = 4000  # characters of a text that is read in under a tenth of a second, whatever its content
 
 
 def goal_words(goal: Goal) -> str:

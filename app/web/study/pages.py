@@ -45,14 +45,14 @@ def page(session: Session, progress: StudyProgress) -> AnyResponse | str:
 @for_participant
 def send(session: Session, progress: StudyProgress) -> AnyResponse | tuple[str, int]:
     """Process what was sent for a step. If that is not the due step, nothing changes."""
-    # No database takes NUL in a text, which some input methods and programs send.
+    # No database accepts NUL in a text, but some input methods and programs send it.
     form = {name: [text.replace("\0", "") for text in texts] for name, texts in request.form.lists()}
     key, text = request.form.get("step", ""), _text_agreed_to(session, progress)
     if answers.asks_for_place(session, progress, key, form) and not may_agree():
         return _page_due(session, progress, form=form, crowded=True), 429
     try:
         outcome = write_progress(session, progress, lambda own, locked: answers.take(own, locked, key, form, text))
-    except NotAllowed:  # who agrees while the wave is paused
+    except NotAllowed:  # consent given while the wave is paused
         return _page_due(session, progress, form=form, paused=True), 409
     if outcome.errors:
         return _page_due(session, progress, form=form, errors=outcome.errors), 400

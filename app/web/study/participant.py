@@ -38,7 +38,7 @@ def write_progress(session: Session, progress: StudyProgress, work: Callable[[Se
     Raises NotFound for a link that has meanwhile been given to another person.
     """
     number, token = progress.enrolment.id, progress.enrolment.token
-    session.rollback()  # whoever waits to write holds no connection; what is asked for later is read anew
+    session.rollback()  # no connection is held while waiting to write; later requests read anew
 
     def locked_work(own: Session) -> T:
         locked = find_progress(own, number, lock=True)

@@ -16,7 +16,7 @@ from app.web.seats import settings
 from app.web.study.signing_keys import signing_keys
 
 _REQUESTED = "parlor.requested_wave"
-_LONGEST = 200  # characters of an id of a recruiter
+_LONGEST = 200  # characters in a recruiter's id
 
 
 class RequestedWave(NamedTuple):
@@ -48,12 +48,12 @@ def link_ids(file: WaveFile) -> LinkIds:
     recruiter = file.provider.name
     names = PARAMETERS.get(recruiter, (_link_parameter(file) or "", "", ""))
     given = [[each.strip() for each in request.args.getlist(name)] if name else [] for name in names]
-    # A placeholder that was not filled in would make one person of all who follow such a link. Where a recruiter
-    # appends its parameters by itself, what the link had before them is such a placeholder.
+    # A placeholder that was not filled in would turn everyone with such a link into one person. If a recruiter appends
+    # its parameters itself, the values before them are such placeholders.
     filled = [[each for each in values if not each.startswith("{{")] for values in given]
     found = LinkIds(*(values[-1] if values else "" for values in filled))
     fits = all(len(each) <= _LONGEST and each.isprintable() for each in found)
-    if recruiter in APPROVING:  # its files take no other ids, and one would keep all from being paid
+    if recruiter in APPROVING:  # its files accept no other ids, and one such id would keep everybody from being paid
         fits = fits and all(PLAIN_ID.fullmatch(each) for each in found if each)
     if recruiter in PERSON_ID and PERSON_ID[recruiter].fullmatch(found.person) is None:
         fits = False

@@ -20,11 +20,11 @@ from app.studies.access_token import NotSigned, read_keys
 from app.web.threads import off_loop
 
 log = structlog.get_logger()
-FRESH = 3600.0  # seconds after which keys are fetched anew
-LAST = 86400.0  # seconds that keys are good for while none can be fetched
-AGAIN = 60.0  # seconds between two fetches for keys that were not known
-SOON = 10.0  # seconds after a fetch that failed
-PATIENCE = 5.0  # seconds that the recruiter may take to answer
+FRESH = 3600.0  # seconds after which keys are fetched again
+LAST = 86400.0  # seconds for which keys are valid while none can be fetched
+AGAIN = 60.0  # seconds between two fetches for unknown keys
+SOON = 10.0  # seconds after a failed fetch
+PATIENCE = 5.0  # seconds for the recruiter to answer
 _MOST_BYTES = 256_000
 
 

@@ -27,8 +27,8 @@ from app.web.study.entry import MARKS
 from app.web.study.participant import write_progress
 
 _KEY = b"parlor.outside-survey"
-_TAG = 16  # bytes of a code that vouch for the rest
-_BLOCK = 64  # bytes by which the rest grows, so that its length says nothing
+_TAG = 16  # bytes of a code that authenticate the rest
+_BLOCK = 64  # bytes by which the rest grows, so that its length reveals nothing
 
 
 class _Return(NamedTuple):
