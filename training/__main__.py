@@ -38,15 +38,15 @@ from training.processes import INTERRUPTED, process_number, stop_without
 from training.progress import Progress, StopRequest
 
 CHECK, MERGE = "check", "merge"
-# Nothing is ever asked of a server, and the libraries keep their warnings to themselves: stdout is for progress.
+# No server is ever contacted, and the libraries print no warnings: stdout is for progress.
 _QUIET = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_VERBOSITY": "error",
     "TOKENIZERS_PARALLELISM": "true",
     "TQDM_DISABLE": "1",
 }
-# How often a thread that waits for the others looks again before it sleeps. Left to itself it looks so long that two
-# trainings on the same cores take nine times as long as one; so, three times.
+# How often a waiting thread checks on the others before it sleeps. By default, it spins so long that two trainings on
+# the same cores take nine times as long as one; with this, three times.
 _PATIENCE = "10000"
 
 
@@ -63,8 +63,8 @@ def main(
     train: Callable[[Method, Path, Progress, StopRequest], None] = train_here,
 ) -> int:
     """Runs a method and returns the exit code; an error is reported as one line on stderr and a `failed` event."""
-    # What torch and transformers make while they are loaded stays; to look for garbage in it, then and once more at the
-    # end, takes a third of the time.
+    # Objects made while torch and transformers load stay; searching them for garbage, then and again at the end, takes
+    # a third of the time.
     gc.set_threshold(50_000, 20, 20)
     atexit.register(gc.freeze)
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -112,7 +112,7 @@ def prepare_libraries() -> None:
         os.environ.setdefault(name, value)
     if "WORLD_SIZE" not in os.environ:  # one process trains on one GPU, however many there are
         os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
-    if "OMP_WAIT_POLICY" not in os.environ:  # which it would overrule
+    if "OMP_WAIT_POLICY" not in os.environ:  # overridden by GOMP_SPINCOUNT
         os.environ.setdefault("GOMP_SPINCOUNT", _PATIENCE)
 
 
@@ -164,7 +164,7 @@ def event_stream(path: Path | None) -> Iterator[TextIO]:
     try:
         yield file
     finally:
-        with contextlib.suppress(OSError):  # what it could not write was said by whoever tried
+        with contextlib.suppress(OSError):  # a failed write was already reported
             file.close()
 
 

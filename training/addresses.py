@@ -20,7 +20,7 @@ _NETWORKS = tuple(
             "100.100.100.200/32",  # Alibaba
             "168.63.129.16/32",  # Azure's host
             "192.0.0.192/32",  # Oracle
-            "224.0.0.0/4",  # nobody answers a call to many
+            "224.0.0.0/4",  # multicast, which nobody answers
             "ff00::/8",
             "255.255.255.255/32",
         ),

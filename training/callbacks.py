@@ -12,7 +12,7 @@ from training.processes import processes
 from training.progress import Progress, StopRequest
 from training.trainer import PREFIX, TokenTrainer
 
-FIGURES = ("reward", "kl", "clip_fraction", "penalty")  # of losses that tell more than themselves
+FIGURES = ("reward", "kl", "clip_fraction", "penalty")  # extra training metrics of losses
 
 
 def peak_memory(device: torch.device) -> int:

@@ -181,7 +181,7 @@ def written(folder: Path) -> Iterator[Path]:
         part.mkdir(parents=True)
         yield part
         for path in (each for each in part.rglob("*") if each.is_file()):
-            path.chmod(0o666 & ~mask)  # safetensors makes files that nobody else may read, whatever was asked for
+            path.chmod(0o666 & ~mask)  # safetensors makes files private, regardless of the umask
         part.rename(folder)
     except BaseException as error:
         shutil.rmtree(part, ignore_errors=True)

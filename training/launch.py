@@ -92,7 +92,7 @@ def _launch(arguments: list[str], count: int) -> int:
     errors = import_module("torch.distributed.elastic.multiprocessing.errors")
     signals = import_module("torch.distributed.elastic.multiprocessing.api")
     for name in ("torch.distributed.elastic", "torch.distributed.run", "accelerate.commands.launch"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # a training says itself what is wrong, in one line
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # a training reports errors itself, in one line
     try:
         launch.launch_command(launch.launch_command_parser().parse_args(arguments))
         return 0

@@ -49,7 +49,7 @@ def with_adapters(model: Any, config: FromCheckpoint) -> Any:
         task_type=TaskType.CAUSAL_LM,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by names that it is to lose
+        warnings.simplefilter("ignore", FutureWarning)  # peft uses names that transformers is about to drop
         return get_peft_model(model, adapters)
 
 
@@ -90,10 +90,10 @@ def with_kept(base: Any, folder: Path) -> Any:
 def _adapted(base: Any, folder: Path) -> PeftModel:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of names that are to be lost, and of what it mends by itself
-            warnings.filterwarnings("error", message="Found missing adapter keys")  # which would be left as they began
+            warnings.simplefilter("ignore")  # about deprecated names, and problems that it fixes itself
+            warnings.filterwarnings("error", message="Found missing adapter keys")  # these would keep initial values
             return PeftModel.from_pretrained(base, str(folder))
-    except Exception as error:  # the library raises whatever comes of shapes that differ
+    except Exception as error:  # the library raises various errors for mismatched shapes
         raise TrainingRefused(
             f"{folder}: expected adapters that fit their base, got {one_line(error)}; take the whole folder, and the"
             " base that they were trained over"

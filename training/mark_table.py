@@ -6,8 +6,8 @@ weights (https://huggingface.co, the organization named), or from the document n
 
 from collections.abc import Mapping
 
-# Marks that are known by their form; INNER is a run of characters without blanks, bars and brackets.
-# The folded text is compared, in which DeepSeek's and Hunyuan's fullwidth bars are plain ones.
+# Marks recognised by their form; INNER is a run of characters without blanks, bars and brackets. Folded text is
+# compared, in which DeepSeek's and Hunyuan's fullwidth bars are plain ones.
 FORMS: Mapping[str, tuple[str, ...]] = {
     # ChatML (OpenAI; Qwen), Harmony (openai/gpt-oss), Llama 3 and 4 (meta-llama), Phi (microsoft), GLM (zai-org),
     # Zephyr (HuggingFaceH4), Command R (CohereLabs), Granite (ibm-granite), Kimi (moonshotai), DeepSeek (deepseek-ai)

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from training.mark_table import NAMED_MARKS, PATTERNS
 
-# How prompts are rendered. 1 parted tokens that are flagged special, and those at models in this process alone. 3 is
-# the first that begins a conversation without a chat template as its tokenizer begins a text.
+# Versions of prompt rendering. 1 broke up only tokens flagged special, and only for models in this process. 3 is the
+# first that begins a conversation without a chat template as its tokenizer begins a text.
 FIRST_RENDERER, BEGINNING_RENDERER, RENDERER = 1, 3, 3
 ROLE_LABELS = ("system", "user", "assistant")
 # The speakers of templates in plain text, which servers may use: Vicuna (lmsys), Koala, Guanaco, Claude 2, Falcon
@@ -70,8 +70,8 @@ class _Folding(dict[int, str]):
 
 
 _FOLDING = _Folding()
-# All that a mark of the table can begin with, and what is behind a speaker, also in other widths; a text without
-# any of these has none.
+# All characters that begin a mark of the table or follow a speaker, also in other widths; a text without any has no
+# marks.
 _FIRST_SIGNS = ("<", "[", "]", "\N{WHITE LEFT-POINTING TRIANGLE}")
 _BEGINS = re.compile(
     "[{}]".format(
@@ -121,7 +121,7 @@ class Marks:
         self._longest = max(map(len, signs))
         removed = "".join(each for each in removed if len(each) == 1)
         self._removed = {ord(each): " " for each in removed}
-        self._remembered = lru_cache(_REMEMBERED)(self._broken)  # each turn of a match brings the ones before again
+        self._remembered = lru_cache(_REMEMBERED)(self._broken)  # each turn of a match repeats the earlier ones
 
     def broken(self, text: str) -> str:
         """The text with a space after the first character of each mark, and of possible parts of marks at its ends."""
@@ -161,9 +161,9 @@ class Marks:
             said = folded[begin:at]
             label = self._label.search(said.rstrip())
             if label is not None and len(label[0]) == 1 and label.end() < len(said):
-                label = None  # one character is parted from its colon, and is no mark then
+                label = None  # a single character separated from its colon is no mark
             if label is not None and _begins_line(folded, begin + label.start()):
-                # One # alone cannot be parted from itself: the name behind it is.
+                # A single # cannot be split: split the name after it.
                 alone = label[0].startswith("#") and not label[0].startswith("##")
                 yield begin + label.start() + (len(label[0]) - len(label[0][1:].lstrip()) if alone else 0)
             at = folded.find(":", at + 1)
@@ -303,4 +303,4 @@ _FAMILIES = "|".join(
 _BEGUN = re.compile(rf"<\|[^\s<>|]{{0,{_LONGEST_INNER}}}\|?\Z|\[\|[^\s\[\]|]{{0,{_LONGEST_INNER}}}\|?\Z")
 _ENDED = re.compile(rf"[^\s<>|\[\]]{{1,{_LONGEST_INNER}}}\|[>\]]")
 FAMILIES = Marks()
-OTHERS = Marks(labels=HEADINGS)  # for words that none of our templates is in
+OTHERS = Marks(labels=HEADINGS)  # for words in none of our templates

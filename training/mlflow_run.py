@@ -17,10 +17,10 @@ from typing import Any
 URI = "MLFLOW_TRACKING_URI"
 _EXPERIMENT = "MLFLOW_EXPERIMENT_NAME"
 _LONGEST = 500  # characters of a parameter, which every store takes
-_KEPT = "mlflow.json"  # in the run folder: which run it is, so that a training that is resumed goes on in it
-# A server that is away may not hold up a training, which MLflow would have wait for minutes.
+_KEPT = "mlflow.json"  # in the run folder: the run that a resumed training continues
+# An unavailable server must not delay a training, which MLflow would otherwise hold up for minutes.
 _PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
-_NOT_MEASURED = ("step", "steps", "epoch")  # of an event of steps: where it stands
+_NOT_MEASURED = ("step", "steps", "epoch")  # position fields of a step event
 _PASSWORD = re.compile(r"//[^/@\s]+@")  # in an address that an error repeats
 _ENDS = {"finished": "FINISHED", "failed": "FAILED", "interrupted": "KILLED"}
 

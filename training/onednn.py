@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-_LEAST = 2**17  # weights of a layer: oneDNN first makes code for each shape, for which small ones are too fast
+_LEAST = 2**17  # weights of a layer: oneDNN compiles code for each shape first, which small layers do not repay
 
 
 @cache
@@ -42,7 +42,7 @@ class _Linear(nn.Linear):
 
     def forward(self, values: Tensor) -> Tensor:
         """Shapes: (…, I) → (…, O)."""
-        whole = type(self.weight) is nn.Parameter and self.weight.device.type == "cpu"  # no part of several processes'
+        whole = type(self.weight) is nn.Parameter and self.weight.device.type == "cpu"  # not sharded over processes
         if whole and values.dtype == self.weight.dtype == torch.float32 and not torch.is_autocast_enabled("cpu"):
             rows: Tensor = _OneDnn.apply(values.flatten(0, -2), self.weight, self.bias)
             return torch.ops.aten._unsafe_view(rows, (*values.shape[:-1], len(self.weight)))
@@ -52,7 +52,7 @@ class _Linear(nn.Linear):
 class _OneDnn(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        # Only the gradient of the weights takes the inputs: a frozen layer does not keep them.
+        # Only the gradient of the weights needs the inputs: a frozen layer does not keep them.
         context.save_for_backward(values if context.needs_input_grad[1] else None, weight)
         return _product(values, weight, bias)
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from transformers import AttentionInterface
 
-IMPLEMENTATION = "sdpa_of_segments"  # the name of the attention among those of transformers
-MODEL_INPUTS = ("input_ids", "position_ids", "segments", "logits_to_keep")  # what a collated batch has for the model
+IMPLEMENTATION = "sdpa_of_segments"  # the attention's name in transformers
+MODEL_INPUTS = ("input_ids", "position_ids", "segments", "logits_to_keep")  # what a collated batch passes to the model
 _PROBE = (3, 2)  # lengths of the two sequences with which a model is tried
 _TOLERANCE = 1e-3  # of their logits: sequences that see each other differ by a hundred times as much
 

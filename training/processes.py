@@ -9,7 +9,7 @@ import time
 
 INTERRUPTED = 130  # the exit code of a training that somebody stopped
 LAUNCHED_WITH = "TRAINING_LAUNCHED_WITH"  # tells the processes what to call their launcher
-_PARENT_EVERY = 0.5  # seconds between two looks at whether who started this is still there
+_PARENT_EVERY = 0.5  # seconds between checks that the starting process is still alive
 
 
 def processes() -> int:

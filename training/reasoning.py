@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 MOST_REASONING = 200_000  # characters that are kept
 ANALYSIS = "<|channel|>analysis<|message|>"
-# What messages of channels are made of (harmony, the form of gpt-oss): a token each.
+# The parts of channel messages (harmony, the format of gpt-oss), one token each.
 CHANNEL_TOKENS = ("<|start|>", "<|channel|>", "<|message|>", "<|end|>")
 MESSAGE_END, FINAL = CHANNEL_TOKENS[-1], "final"
 CLOSING_OF = {  # an opening mark and the closing one that goes with it
@@ -17,7 +17,7 @@ CLOSING_OF = {  # an opening mark and the closing one that goes with it
 }
 _OPEN, _CLOSE = ("|".join(map(re.escape, marks)) for marks in (CLOSING_OF, CLOSING_OF.values()))
 OPENING, CLOSING = re.compile(_OPEN), re.compile(_CLOSE)
-# The head of a message in a channel, or what there is of one that was cut off.
+# The head of a channel message, or the part left of a truncated one.
 _HEAD = (
     r"(?:<\|start\|>[^<]{0,64}+)?<\|channel\|>(\w{0,16}+)"
     r"(?:[^<]{0,200}+(?:<\|constrain\|>[^<]{0,64}+)?<\|message\|>|\Z)"

@@ -63,7 +63,7 @@ _CAME_LATER = {
     "sft_data",
     "too_long",
     "template_arguments",
-}  # than runs of 0.1
+}  # added after 0.1
 
 
 def prepare(config: Config) -> None:
@@ -155,7 +155,7 @@ def train(
         _refuse_empty(aside, "evaluate on", render)
     provenance = _provenance(config, method.name, {**base, "renderer": render.version, **found.provenance}, rows)
     last = _last_checkpoint(config, provenance)
-    # These follow from what was compared, and older runs have none.
+    # These follow from the compared values, and older runs lack them.
     provenance |= {**found.counts, CUT: rows.too_long[CUT], SKIPPED: rows.too_long[SKIPPED]}
     if mlflow_run.is_wanted() and process_number() == 0:
         of = {"method": method.name, **{name: value for name, value in provenance.items() if name.endswith("_sha256")}}
@@ -348,7 +348,7 @@ def _finish(
 
 def _model_of_step(config: Config, folder: Path) -> Any:
     """The model of a run's checkpoint, with any adapters merged into the weights of the base."""
-    unset_hf_deepspeed_config()  # with which the main process would wait for the others to load their parts
+    unset_hf_deepspeed_config()  # otherwise the main process would wait for the others to load their parts
     if isinstance(config, FromCheckpoint) and config.uses_adapters:
         base, _ = checkpoints.load(config.base, config.base_sha256)
         return import_module("training.lora").merged(base, folder)

@@ -44,20 +44,20 @@ from training.reasoning import (
 
 Message = Mapping[str, Any]
 
-# What a tokenizer without a chat template is given, in training and at play.
+# The template for tokenizers without one, in training and at play.
 PLAIN = (
     "{% for message in messages %}{{ message.role }}: {{ message.content }}{{ eos_token }}\n{% endfor %}"
     "{% if add_generation_prompt %}assistant:{% endif %}"
 )
 # What was done with rows that were too long: old turns dropped, a move or response cut, one left out.
 SHORTENED, CUT, SKIPPED = TOO_LONG = "shortened", "cut", "skipped"
-_EXAMPLE = "Qzx"  # what is said in a chat by which a template is looked at
+_EXAMPLE = "Qzx"  # content of the chats that probe a template
 _LABEL = re.compile(rf"(?P<begins>(?:\A|(?<=\n))[^\S\n]*)?(?P<name>(?:#{{1,6}} ?)?\b\w{{2,30}}):\s*(?={_EXAMPLE}|\Z)")
-_KEPT = ("aA", "Á", "＜", "a\u200bb", "a\u2060b")  # pieces of text that change where tokens are found otherwise
+_KEPT = ("aA", "Á", "＜", "a\u200bb", "a\u2060b")  # samples that change if tokens are matched in normalized text
 _ASKED_OTHERWISE = (
     "the chat template asks for a turn in other tokens than it renders it in; name another with chat_template"
 )
-_ROOM = 8  # the part of a model's length that a prompt leaves for the answer is one of so many
+_ROOM = 8  # a prompt leaves 1/_ROOM of the model's length for the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class Renderer:
         try:
             [prompt] = self._texts([[{"role": "user", "content": _EXAMPLE}]], ask=True)
         except TrainingRefused:
-            return True  # it takes other chats than this one
+            return True  # it does not accept this chat
         return _lets_reason(prompt)
 
     def end_tokens(self, named: int | Sequence[int] | None) -> frozenset[int]:
@@ -244,7 +244,7 @@ class Renderer:
         [ids] = self._encode([messages], ask=True)
         asked = {"role": "assistant", "content": ""}
         shorter = self.shorter([*messages, asked])
-        if messages[0]["role"] == "user":  # to what has no room a model answers by the rules alone
+        if messages[0]["role"] == "user":  # if nothing else fits, the rules alone are answered
             shorter = chain(shorter, [[messages[0], asked]])
         fewest = len(ids)
         while len(ids) > longest:
@@ -356,7 +356,7 @@ class Renderer:
 
         done = frozenset[str]()
         if shorter := [*self.shorter(messages)]:
-            # Halved again and again: a conversation of hundreds of turns has too many forms to render each.
+            # Binary search: a conversation of hundreds of turns has too many forms to render each.
             first = bisect_left(shorter, True, key=lambda kept: len(last_turn(kept).ids) <= self.longest)
             turn, done = last_turn(shorter[min(first, len(shorter) - 1)]), frozenset({SHORTENED})
             if len(turn.ids) <= self.longest:
@@ -424,7 +424,7 @@ def tokenizer_hash(tokenizer: Any) -> str | None:
     if inner is None:
         return None
     parts = json.loads(inner.to_str())
-    parts = {name: part for name, part in parts.items() if name not in ("padding", "truncation")}  # of the last call
+    parts = {name: part for name, part in parts.items() if name not in ("padding", "truncation")}  # from the last call
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -484,7 +484,7 @@ def _role_labels(tokenizer: Any) -> tuple[Sequence[str], Sequence[str]]:
             [{"role": role, "content": _EXAMPLE} for role in roles], tokenize=False, add_generation_prompt=True
         )
     except (TemplateError, TypeError, ValueError):
-        return (), ()  # it takes other chats than this one, and is likely to have roles of its own
+        return (), ()  # it does not accept this chat, and probably has its own roles
     found = {match["name"]: match["begins"] is not None for match in _LABEL.finditer(text)}
     return tuple(found), tuple(name for name, begins in found.items() if not begins)
 

@@ -14,7 +14,7 @@ from training.losses.base import IGNORED, SpanBatch
 from training.packing import common_beginning, pack
 from training.rendering import MarkedTokens, TargetSpan
 
-REWARDED, SUPERVISED, KINDS = 0, 1, 2  # of values, which are averaged apart; and how many kinds there are
+REWARDED, SUPERVISED, KINDS = 0, 1, 2  # kinds of values, which are averaged separately, and their number
 
 
 def learnt_spans(sequence: MarkedTokens) -> list[TargetSpan]:

@@ -35,7 +35,7 @@ from training.onednn import use_onednn
 from training.packing import enable_packing
 
 PREFIX = "checkpoint-"
-MOST_LOGGED = 300  # steps that are told of where it is left to us
+MOST_LOGGED = 300  # steps reported if log_every is auto
 
 
 def checkpoints_in(run: Path) -> list[Path]:
@@ -85,7 +85,7 @@ class TokenTrainer(Trainer):
     data_collator: Any
     _find_loss: Callable[[str], Any] = staticmethod(find_loss)
     _collator: type[Any] = Collator
-    _evaluates_packed = False  # what is computed of each row is gathered from all devices, where padded rows are apart
+    _evaluates_packed = False  # results of each row are gathered from all devices, where padded rows are separate
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class TokenTrainer(Trainer):
     ) -> None:
         self._config = config
         self._loss = self._find_loss(loss)
-        self._weights: Tensor | None = None  # of the micro-batch that is in its forward pass
+        self._weights: Tensor | None = None  # of the micro-batch in its forward pass
         self._rows = rows
         self._provenance = provenance
         self._part = config.run_folder
@@ -110,7 +110,7 @@ class TokenTrainer(Trainer):
         self.rows_of_step: list[Tensor] = []
         self.losses_of_step: list[Tensor] = []
         self.tokens_seen = 0
-        self.counts = True  # whether the micro-batch that is in its forward pass does
+        self.counts = True  # whether the micro-batch in its forward pass counts
         use_onednn(model)
         packed, padding = config.packing and enable_packing(model), tokenizer.pad_token_id or 0
         self._collator_of_evaluation = self._collator(padding, packed and self._evaluates_packed)
@@ -182,7 +182,7 @@ class TokenTrainer(Trainer):
         """Check losses and gradients before the optimizer uses them. Raises Failed, naming step and rows."""
         losses = torch.isfinite(torch.stack(self.losses_of_step)).tolist()
         groups, self.rows_of_step, self.losses_of_step = self._groups(losses), [], []
-        finite = self._has_finite_gradient_norm()  # asked by all processes, as it gathers what each has
+        finite = self._has_finite_gradient_norm()  # called in all processes, because it gathers from each
         if any_process(not (all(losses) and finite), self.args.device):
             everywhere = gathered((all(losses), groups))
             without = [those for good, those in everywhere if not good]

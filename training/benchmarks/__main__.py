@@ -60,7 +60,7 @@ def _run_benchmark(path: Path, events: Path | None, parent: int | None) -> int:
         config = read_config(path)
         prepare_libraries()
         try:
-            # Whether a server may be asked is read when the libraries are loaded.
+            # The libraries read on loading whether they may contact a server.
             import_module("training.benchmarks.run").run(config, progress)
             return 0
         except AnswersMissing as missing:

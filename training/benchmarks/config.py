@@ -48,7 +48,7 @@ class BenchmarkConfig(BaseModel):
     tasks: list[BenchmarkTask] = Field(min_length=1)
     checkpoint: BenchmarkedCheckpoint | None = None
     answers: Path | None = None
-    requests: Path | None = None  # where chats are written of which no answer is there yet
+    requests: Path | None = None  # where to write chats that lack an answer
     limit: int | None = Field(default=None, ge=1)
     shots: int | None = Field(default=None, ge=0)
     batch: int = Field(default=8, ge=1)

@@ -27,8 +27,8 @@ from training.errors import TrainingFailed, TrainingRefused, one_line
 
 PACKAGE = "lm_eval"
 GENERATE = "generate_until"
-_FILES = ("json", "csv", "parquet", "text", "arrow")  # readers of files, which need no data of a server
-_MOST_TOKENS = 256  # of an answer, where a task does not say
+_FILES = ("json", "csv", "parquet", "text", "arrow")  # file readers, which need no data from a server
+_MOST_TOKENS = 256  # per answer, unless a task says otherwise
 
 
 class HarnessTask(NamedTuple):
@@ -161,7 +161,7 @@ def _is_here(path: str | None, part: str | None) -> bool:
         return True
     try:
         datasets.load_dataset_builder(path, part)
-    except Exception:  # whatever says that it is not there
+    except Exception:  # any error means that it is missing
         return False
     return True
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-# What a task counts by: the first of these that it has, else the first that it tells.
+# The metric of a task: the first of these that it has, else the first it reports.
 HEADLINES = ("acc", "exact_match", "r@1")
 
 

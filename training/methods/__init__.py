@@ -10,7 +10,7 @@ from importlib import import_module
 
 from training.methods.base import Method
 
-_SHARED = ("base", "reference", "supervised")  # modules that are no method
+_SHARED = ("base", "reference", "supervised")  # modules that are not methods
 
 
 @cache

@@ -24,17 +24,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSche
 
 from training.errors import shown
 
-# What becomes of moves that are too long.
+# How to handle moves that are too long.
 TRUNCATE: Final = "truncate"
 SKIP: Final = "skip"
 REFUSE: Final = "refuse"
-LARGEST = 1e6  # of a reward, a weight or a log-probability in a row, in size: none is meant to be larger
+LARGEST = 1e6  # absolute value of a reward, weight or log-probability in a row: none should be larger
 # Fields without a meaning where a vendor holds the weights: what they are computed on, and how they are kept.
 HERE_ONLY = (
     "keep", "log_every", "device", "precision", "packing", "gradient_checkpointing", "threads", "lora_alpha",
     "lora_dropout", "lora_targets", "keep_adapters",
 )  # fmt: skip
-RENAMED = {"clip": "max_grad_norm"}  # fields under their names of before 0.2, which files and checkpoints still have
+RENAMED = {"clip": "max_grad_norm"}  # field names from before 0.2, which files and checkpoints still have
 
 Batch = Annotated[
     int,
@@ -357,7 +357,7 @@ class Need(StrEnum):
 CONVERSATIONS, COMPARISONS = "conversations", "comparisons"  # kinds of datasets
 SUPERVISED = "sft"  # the type of a supervised row, among rows with rewards
 SUPERVISED_DATA = "sft_data"  # the field of a file of such rows
-SAMPLED = "sample"  # the type of a row with rewards, which need not be named
+SAMPLED = "sample"  # the type of a row with rewards, which may be omitted
 
 
 @dataclass(frozen=True, slots=True)

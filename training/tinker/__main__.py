@@ -16,7 +16,7 @@ def train_there(method: Method, config: Path, progress: Progress, stop: StopRequ
     """Train at Tinker. Raises as `training.tinker.recipe.train`."""
     read, place = read_job(method, config)
     os.environ.setdefault("HF_HUB_OFFLINE", "0")  # the base's tokenizer may have to be fetched
-    os.environ["TINKER_TELEMETRY"] = "0"  # which sends the texts of errors
+    os.environ["TINKER_TELEMETRY"] = "0"  # telemetry sends error texts
     prepare_libraries()
     import_module("training.tinker.recipe").train(method, read, place, progress, stop)
 

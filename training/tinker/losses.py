@@ -18,7 +18,7 @@ from training.methods.base import Config
 from training.rendering import MarkedTokens
 from training.span_data import KINDS, SpanCollator, SpanItem, span_batch
 
-_PADDING = 0  # the token after a shorter sequence, which nothing is computed of
+_PADDING = 0  # the token after a shorter sequence; nothing is computed from it
 
 
 def datum(types: Any, sequence: MarkedTokens, weights: Sequence[float]) -> Any:

@@ -17,7 +17,7 @@ from training.tinker.config import TinkerPlace
 INSTALL = "pip install -c constraints.txt -e '.[tinker]'"
 STEP, FINAL = "step-", "final"  # names of checkpoints
 SCHEME, SAMPLER, STATE = "tinker://", "/sampler_weights/", "/weights/"
-_KEPT_SECONDS = 30 * 24 * 3600  # how long a state to go on from stays, if nobody goes on
+_KEPT_SECONDS = 30 * 24 * 3600  # how long a saved state stays if nobody resumes
 _REFUSED = {400, 401, 402, 403, 404, 422}
 
 
