@@ -18,7 +18,7 @@ from redis.exceptions import AuthenticationError, AuthorizationError, RedisError
 
 from app.core.errors import Invalid, Verbatim
 
-LEAST, PREFERRED = (6, 2), (7,)  # versions; 6.2 is what Celery's library needs, 7 is still mended
+LEAST, PREFERRED = (6, 2), (7,)  # versions; 6.2 is what Celery's library needs, 7 is still maintained
 _OTHER_FOLDERS = ("/usr/local/bin", "/usr/bin", "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin")
 
 

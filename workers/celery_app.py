@@ -31,11 +31,11 @@ celery = Celery("parlor", broker=settings.broker_url)
 celery.conf.update(
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
-    broker_channel_error_retry=True,  # a Redis that refuses to write, for want of disk or memory, is waited for
+    broker_channel_error_retry=True,  # wait for a Redis that refuses writes, for want of disk or memory
     broker_transport_options=TRANSPORT,
     task_default_queue=TURNS,
     task_ignore_result=True,
-    worker_cancel_long_running_tasks_on_connection_loss=False,  # a turn outlives a broker that blinks
+    worker_cancel_long_running_tasks_on_connection_loss=False,  # turns survive brief broker outages
     worker_hijack_root_logger=False,
     worker_prefetch_multiplier=1,
 )
@@ -44,18 +44,18 @@ celery.conf.update(
 @setup_logging.connect  # type: ignore[untyped-decorator]
 def _logging(**_: Any) -> None:
     logs.set_up()
-    # Celery says at every lost connection what it will do by default in a later version; it is set here.
+    # At every lost connection, Celery announces a later version's default, which is set here.
     warnings.simplefilter("ignore", CPendingDeprecationWarning)
 
 
 @worker_init.connect  # type: ignore[untyped-decorator]
 def _open_context(**_: Any) -> None:
-    os.umask(0o077)  # what is written is its owner's alone
+    os.umask(0o077)  # files are private to their owner
     import_module("workers.engines")
     queues = set(celery.amqp.queues.consume_from)
     if TURNS not in queues:
         write_priority.give_way()
-    for name in queues & TASKS.keys():  # a worker loads what its own queues need, and no more: it is there sooner
+    for name in queues & TASKS.keys():  # a worker loads only what its own queues need, to be ready sooner
         for module in TASKS[name]:
             import_module(module)
     for kind in JOB_KINDS:

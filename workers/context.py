@@ -33,7 +33,7 @@ def open_context(settings: Settings) -> WorkerContext:
     loop = asyncio.new_event_loop()
     loop.call_soon(heartbeat.beat_on, loop)
     threading.Thread(target=loop.run_forever, name="models", daemon=True).start()
-    # A connection for every thread: while the database is locked, all of them wait with one.
+    # A connection per thread: while the database is locked, each thread waits with one.
     size, alive = settings.TURN_THREADS, not settings.database_url.startswith("sqlite")
     database = open_engine(settings.database_url, pool_size=10, max_overflow=size, pool_pre_ping=alive)
     freeze_garbage_collector()

@@ -58,7 +58,7 @@ class ForkedProcess:
     ) -> None:
         """Fork. The fork gets the file descriptors `output`, `errors` and `kept`, the last under the same numbers."""
         parent = os.getpid()
-        # A signal that came before the fork has dropped the handlers of this process would be lost in them.
+        # A signal arriving before the fork has dropped this process's handlers would be lost in them.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             self.pid = os.fork()
@@ -98,7 +98,7 @@ def _run_entry(
         os.chdir(ROOT)
         os.nice(entry.nice)
         code = _exit_code(entry)
-        # As the interpreter ends: first threads, then what is registered to be done.
+        # In the interpreter's order at exit: first threads, then registered functions.
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
     except BaseException:

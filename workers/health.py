@@ -82,7 +82,7 @@ def main() -> int:
         why = "no sign of life"
     except AppError as error:
         well, why = False, error.message
-    except Exception as error:  # of the database, the broker or the network: whatever it is, it is not well
+    except Exception as error:  # from the database, the broker or the network: any error means unhealthy
         well, why = False, f"{type(error).__name__}: {error}"
     if not well:
         print(f"{sys.argv[1]}: {' '.join(why.split())}", file=sys.stderr)

@@ -15,7 +15,7 @@ def run(kind: str, number: int) -> None:
     """Run a job, or join in, until it is over, its worker is to end, or others take precedence."""
     try:
         found = find_kind(kind)
-    except KeyError:  # a message of an earlier version, which called a kind otherwise; upkeep sends it again
+    except KeyError:  # from an earlier version with another name for the kind; upkeep sends it again
         log.warning("a message names a kind of jobs that there is not", kind=kind, number=number)
         return
     found.load_runner()(context_for_task(), number)

@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-_TAIL = 4096  # bytes that a last error message is looked for in
+_TAIL = 4096  # bytes searched for the last error message
 
 
 class LogFile:
@@ -21,7 +21,7 @@ class LogFile:
         self._most_bytes = most_bytes
         if path.exists():
             path.replace(self._before)
-        self._writer = path.open("ab")  # appends, so that writing goes on at the beginning of an emptied file
+        self._writer = path.open("ab")  # appends, so that writing continues at the start of an emptied file
         self._reader = path.open("rb")
         self._begun_line = b""
 

@@ -26,12 +26,12 @@ from workers.heartbeat import Heartbeat
 from workers.log_file import LogFile
 from workers.parent_death import end_with
 
-YOUNG = 5.0  # seconds; who dies younger waits longer for the next life
+YOUNG = 5.0  # seconds; a process that ends sooner waits longer to restart
 FIRST_DELAY = 0.5
 LONGEST_DELAY = 10.0
 LEFTOVER_PATIENCE = 3.0  # seconds that a family from an earlier run has to end by itself
 START_PATIENCE = 300.0  # seconds that a process may take to its first sign of life
-# What the system refuses while it is short of something; the next try may succeed.
+# Errors of a system short of resources; the next try may succeed.
 _PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
@@ -89,7 +89,7 @@ class ManagedProcess:
         self._heartbeat = Heartbeat()
         self._alive_at = 0.0  # when it last gave a sign of life
         self._was_alive = False  # whether it has given one since it was started
-        self._unwritten: IO[str] | None = None  # the pid file, as long as the disk does not take the number
+        self._unwritten: IO[str] | None = None  # the pid file, until its number could be written
         self._log = LogFile(self.log_path, most_bytes)
 
     @property
@@ -174,7 +174,7 @@ class ManagedProcess:
         if self._process is None:
             return None
         self._write_pid()
-        # WNOWAIT: as long as the process is not reaped, its number names this family and no other.
+        # WNOWAIT: until the process is reaped, its number names this family and no other.
         if os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return None
         self.kill()
@@ -200,17 +200,17 @@ class ManagedProcess:
     def terminate(self) -> None:
         """Ask the process to end itself and its family cleanly."""
         if self._process is not None:
-            # Not Popen.terminate, which reaps one that has just ended: its number is needed until `died` has looked.
+            # Not Popen.terminate, which reaps a process that has just ended: `died` still needs its number.
             os.kill(self._process.pid, signal.SIGTERM)
 
     def kill(self) -> None:
         """Kill the whole family."""
         if self._process is not None:
-            # macOS says PermissionError of a group that holds nothing but the dead.
+            # macOS raises PermissionError for a group of dead processes only.
             with contextlib.suppress(PermissionError):
                 try:
                     os.killpg(self._process.pid, signal.SIGKILL)
-                except ProcessLookupError:  # a fork that has not come to lead a session yet
+                except ProcessLookupError:  # a fork that does not lead a session yet
                     os.kill(self._process.pid, signal.SIGKILL)
 
     def last_lines(self) -> list[str]:
@@ -233,7 +233,7 @@ def end_leftover(pid_path: Path) -> None:
     with pid_path.open("r+", encoding="utf-8") as pid_file:
         for number in (None, signal.SIGTERM, signal.SIGKILL):
             if number is not None:
-                # A number that a full disk did not take is none; Linux has told that family to end.
+                # The number is missing if the disk was full; Linux has told that family to end.
                 with contextlib.suppress(ProcessLookupError, ValueError):
                     os.killpg(int(pid_file.readline()), number)
                 pid_file.seek(0)

@@ -41,9 +41,9 @@ from app.registry.adapters import adapter_name
 from app.registry.playing import playing
 from workers.managed_process import ManagedProcess, Pauses, Program, end_leftover, ending
 
-TICK = 0.2  # seconds between two looks at the engine's process
+TICK = 0.2  # seconds between checks of the engine's process
 RENEW_EVERY = 10.0  # seconds between two signs of life in the row
-UNLOAD_EVERY = 30.0  # seconds between two looks for adapters with which nothing plays
+UNLOAD_EVERY = 30.0  # seconds between checks for adapters that nothing plays with
 START_PROBES_EVERY = 0.5  # seconds from a probe to the next one, as long as the engine starts
 STOP_SECONDS = 10.0  # that an engine has to end by itself
 STEADY = 60.0  # seconds that an engine has to answer before its failures are forgotten
@@ -79,7 +79,7 @@ class ModelServer:
         self._served: ServedModel = served
         self._timing = timing
         options = read_options(row.options)
-        self._merged = merged_folder(settings.home, row.id, options.sha256)  # that the process serves, if adapters
+        self._merged = merged_folder(settings.home, row.id, options.sha256)  # the folder served for adapters
         most = options.sampling(ChatSampling())
         probe = request_options(options, served, most, 1)
         self._probe_options = replace(probe, timeout=timing.deadline, retries=0, reasoning_room=0)
@@ -280,8 +280,8 @@ class ModelServer:
             for name in sorted(listed & idle):
                 await vllm_adapters.unload(replace(self._probe_options, model=name))
         except (ListFailed, vllm_adapters.AdaptersFailed, *DATABASE_AWAY):
-            return  # the next look comes soon
-        except Exception:  # what plays goes on all the same
+            return  # the next check comes soon
+        except Exception:  # matches continue anyway
             log.exception("idle adapters could not be unloaded", model=self._name)
 
     def _idle_adapters(self) -> set[str]:

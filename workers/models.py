@@ -28,7 +28,7 @@ from app.registry import partners, player_spec
 from workers import heartbeat
 from workers.sockets import make_folder_of
 
-LOOK_EVERY = 5.0  # seconds between two looks at which models people are offered; the first look waits as long
+LOOK_EVERY = 5.0  # seconds between checks of the models offered to people; the first one waits as long
 
 log = structlog.get_logger()
 
@@ -51,7 +51,7 @@ async def serve(settings: Settings) -> None:
     settings.models_socket.unlink(missing_ok=True)
     server.close()
     if not loading.cancel():
-        await loading  # which raises what ended it
+        await loading  # raises whatever ended it
     await asyncio.to_thread(scheduler.release_caches)
 
 
@@ -83,7 +83,7 @@ def _offered(database: Engine) -> dict[str, PlayerSpec]:
 def _has_room(spec: PlayerSpec, settings: Settings) -> bool:
     try:
         player = cast(LocalPlayer, make_player(spec, settings.home))
-    except AppError:  # loading it says why
+    except AppError:  # loading reports why
         return True
     return scheduler.has_room(player.checkpoint)
 
@@ -94,7 +94,7 @@ async def _load(spec: PlayerSpec, settings: Settings) -> None:
         player = cast(ChatPlayer, make_player(spec, settings.home))
         await player.complete([{"role": "user", "content": "Hello"}], ChatSampling(max_tokens=1))
     except Exception as error:
-        # One token is too little for a model that reasons, which is loaded all the same.
+        # One token is too few for a reasoning model, which is loaded all the same.
         if not (isinstance(error, PlayerFailed) and error.kind == UNSUITED):
             log.warning("a model that people are offered cannot be loaded", model=spec.name, error=str(error))
 

@@ -16,5 +16,5 @@ def raise_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        with contextlib.suppress(OSError, ValueError):  # macOS has another limit besides
+        with contextlib.suppress(OSError, ValueError):  # macOS has a further limit
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -35,9 +35,9 @@ from app.model_calls.request_runner import make_request
 from app.models import MatchRow, ModelRequest
 from workers import context
 
-EVERY = {TURNS: 0.25}  # seconds between two looks, for people wait for turns
+EVERY = {TURNS: 0.25}  # seconds between polls; people wait for turns
 EVERY_OTHER = 1.0
-SIGN_EVERY, SIGN_HOLDS = 5.0, 20.0  # seconds; a worker says in the database that it is there
+SIGN_EVERY, SIGN_HOLDS = 5.0, 20.0  # seconds; a worker reports in the database that it is alive
 MOST_AT_ONCE = 500
 
 log = structlog.get_logger()

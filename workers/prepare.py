@@ -27,7 +27,7 @@ from app.schema import bare_app, upgrade
 _PASSING = ("57P03", "57P01", "53300", "55P03", "40001", "40P01")  # it starts or stops, is crowded, or locked
 _PATIENCE = 5  # seconds that a server may take to say whether it is there
 _CROWDED = re.compile("too many clients|too many connections|connection slots")
-_NEVER = re.compile("does not support SSL|certificate")  # what a server that is there says, or is, once and for all
+_NEVER = re.compile("does not support SSL|certificate")  # permanent errors of a reachable server
 
 
 class Later(AppError):
@@ -57,7 +57,7 @@ def prepare(app: Flask) -> str:
         ) from None
     except (AppError, MemoryError):
         raise
-    except Exception as error:  # of a migration, whatever it is: the next try would end the same way
+    except Exception as error:  # any error of a migration: another try would end the same way
         traceback.print_exc()  # the whole of it: the supervisor keeps it in logs/prepare.log
         raise Invalid(
             setting,
@@ -73,13 +73,13 @@ def _passes(error: OperationalError, url: str) -> bool:
         return False
     if state := getattr(error.orig, "sqlstate", None):
         return state in _PASSING
-    if not _is_there(url):  # not reached, under no such name yet, starting or stopping
+    if not _is_there(url):  # unreachable, name not yet known, starting or stopping
         return _NEVER.search(str(error.orig)) is None
     try:
         open_engine(url, poolclass=NullPool).connect().close()
     except OperationalError as again:
         return _CROWDED.search(str(again.orig)) is not None
-    return True  # it has come meanwhile
+    return True  # now available
 
 
 def _is_there(url: str) -> bool:

@@ -38,17 +38,17 @@ from workers.forked_process import Entry, ForkedProcess
 from workers.managed_process import ManagedProcess, Pauses, Program, end_leftover, ending
 from workers.sockets import make_folder_of
 
-TICK = 0.1  # seconds between two looks at the children
-START_SECONDS = 60.0  # of waiting, after which a line says what is waited for
+TICK = 0.1  # seconds between checks of the children
+START_SECONDS = 60.0  # of waiting before a line says for what
 MOST_FAILED_STARTS = 5  # by a program that ends itself; by then a passing shortage would be over
 STOP_SECONDS = 5.0
 STOP_TRAINING_SECONDS = 35.0  # a step has to end, and a checkpoint to be written
-SAME_REQUEST = 1.0  # seconds; make passes a signal on that its whole group got, so that one request comes twice
-OWN_SILENCE = 5.0  # seconds between two looks after which the supervisor, or the machine, must have been stopped
+SAME_REQUEST = 1.0  # seconds; make forwards a signal that its whole group received, so one request arrives twice
+OWN_SILENCE = 5.0  # seconds between checks after which the supervisor, or the machine, must have been stopped
 BACKLOG = 2048
-PRIVATE = 0o077  # whatever is written by Parlor's processes is its owner's alone
+PRIVATE = 0o077  # files of Parlor's processes are private to their owner
 WRONG_SETTING = 2  # exit code: somebody has to change a setting
-# Each group while what it needs is still there.
+# Each group stops while what it needs still runs.
 STOPPING_ORDER = (("web",), ("turns", "batch", "train", "upkeep", "training-part"), ("models",), ("broker",))
 INSTALL_AGAIN = 600.0  # seconds until the training part is tried again, after a try that said why it failed
 
@@ -68,7 +68,7 @@ class Supervisor:
         self._settings = settings
         self._stop_asked_at: float | None = None
         self._in_a_hurry = False
-        self._installer: ManagedProcess | None = None  # of the training part, as long as that is not there
+        self._installer: ManagedProcess | None = None  # of the training part, until that is installed
         self._is_served = False  # whether the web process has answered since the start
         self._looked_at = time.monotonic()
         environment = {name: value for name, value in dotenv_values(ROOT / ".env").items() if value is not None}
@@ -128,7 +128,7 @@ class Supervisor:
         self._wait_for("the web process", lambda: web_answers(self._settings))
         self._is_served = True
         if self._stop_asked_at is None:
-            # Not earlier: on two cores that would cost who waits for the first page another second.
+            # Not earlier: on two cores that would delay the first page by another second.
             self._trainer = waiting.pop("train", None)
             for child in waiting.values():
                 _start_first(child)
@@ -208,7 +208,7 @@ class Supervisor:
         with _Pipe() as link, _Pipe() as complaint:
             try:
                 process = ForkedProcess(Entry("workers.prepare:main"), self._environment, link.writer, complaint.writer)
-            except OSError as error:  # no process or memory to be had
+            except OSError as error:  # no process or memory available
                 return 1, "", str(error)
             while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                 if self._stop_asked_at is not None:
@@ -259,7 +259,7 @@ class Supervisor:
         self._looked_at = now
         for child in self._children:
             silent = child.silent_for()
-            if now - last > OWN_SILENCE:  # then they may have been stopped as well, and had no time to give one
+            if now - last > OWN_SILENCE:  # the children may have been stopped, too, with no time for a sign of life
                 child.forgive()
             elif 0 < self._settings.PROCESS_TIMEOUT < silent:
                 say(f"{child.name} gave no sign of life for {silent:.0f} s and is killed")
@@ -371,7 +371,7 @@ def programs(settings: Settings, server: Path | None, listener: int, gate: int) 
         Program("upkeep", Entry("workers.upkeep:main")),
     ]
     if server is not None:
-        # Its warnings are about the machine's kernel settings and mean nothing to who plays; they are in its log.
+        # Its warnings concern the machine's kernel settings and mean nothing to players; they are in its log.
         command = broker.command(server, settings.redis_socket, settings.home / "broker")
         found.insert(0, Program("broker", command, echo=False, answers=broker.Probe(settings.redis_socket)))
     return found
@@ -515,7 +515,7 @@ def main() -> int:
     os.umask(PRIVATE)
     _open_standard_files()
     logs.print_anything()
-    # What is started from scratch, and the libraries in it, read files as UTF-8 whatever the locale says.
+    # Processes started from scratch, and their libraries, read files as UTF-8 whatever the locale.
     os.environ.setdefault("PYTHONUTF8", "1")
     try:
         settings = load_settings()

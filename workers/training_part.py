@@ -50,7 +50,7 @@ def torch_index(settings: Settings) -> str:
     if settings.TORCH_INDEX_URL:
         return settings.TORCH_INDEX_URL
     wants_gpu = settings.PARLOR_TRAINING == "gpu" or (settings.PARLOR_TRAINING == "auto" and has_gpu())
-    # Elsewhere than on Linux the index's own build is one without GPU libraries.
+    # Except on Linux, the index's own build has no GPU libraries.
     return "" if wants_gpu or platform.system() != "Linux" or os.environ.get("PIP_NO_INDEX") else CPU_BUILDS
 
 
@@ -145,7 +145,7 @@ class Installation:
 
     def _hear(self, line: str) -> None:
         if found := re.match(r"ERROR: Cannot install (\S+?),? .*conflicting dep", line):
-            # How pip puts it that no file of the pinned version is to be had.
+            # How pip reports that no file of the pinned version is available.
             self._error = self._error or f"the package index has no {found[1]} for this machine"
         elif line.startswith("ERROR: "):
             self._error = self._error or line.removeprefix("ERROR: ")  # the first says most

@@ -38,7 +38,7 @@ from app.studies.forget import delete_unusable_files
 from workers import heartbeat
 
 log = structlog.get_logger()
-_CLEANUP_SECONDS = 1.0  # in one round, for what clean-ups that were killed have left to do
+_CLEANUP_SECONDS = 1.0  # per pass, for work left by killed clean-ups
 
 
 def main() -> None:
@@ -73,7 +73,7 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
     ended.
     """
     until = datetime.now(UTC) + timedelta(seconds=max(10, 3 * settings.UPKEEP_EVERY))
-    # Several short transactions in place of one: others wait for each on SQLite.
+    # Several short transactions instead of one, because on SQLite others wait for each.
     with writing(database) as session:
         if not take_or_renew_lease(session, UPKEEP, owner, until):
             return

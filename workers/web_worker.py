@@ -26,18 +26,18 @@ from gunicorn.workers.ggevent import GeventWorker
 from app.web.bucket import Bucket
 from workers.open_files import max_open_files
 
-HEAD_SECONDS = 5.0  # until a request's head is there, the time before its first byte included
+HEAD_SECONDS = 5.0  # until a request's head has arrived, including the wait for its first byte
 MOST_HEAD = 32_768  # bytes of it
-BODY_SECONDS = 10.0  # until a body is there, and for each LEAST_RATE bytes of it a second more
+BODY_SECONDS = 10.0  # until a body has arrived, plus a second for each LEAST_RATE bytes of it
 LEAST_RATE = 8192
-SEND_SECONDS = 60.0  # in which a piece of an answer has to be taken
-MOST_WAITED_FOR = 1000  # connections whose head or body is not there yet; with more, the oldest is hung up on
+SEND_SECONDS = 60.0  # for the client to take a piece of an answer
+MOST_WAITED_FOR = 1000  # connections whose head or body has not arrived; beyond that, the oldest is disconnected
 DRAIN_SECONDS, DRAIN_BYTES = 1.0, 65_536  # of what is still sent after the answer
-_PIECE = 65_536  # bytes of a body that are read before others have their turn
-_SMALL_PIECE = 4096  # the same of heads and chunks, which take longer to look at
-_AROUND_CHUNKS = 256  # bytes that a body in chunks may have on the line beside twice its own
-_AROUND_CHUNK = len(b"\r\n\r\n")  # and the number of its bytes
-_LINES_A_SECOND = 5.0  # in the log, of bad requests
+_PIECE = 65_536  # bytes of a body read before others get their turn
+_SMALL_PIECE = 4096  # the same for heads and chunks, which take longer to parse
+_AROUND_CHUNKS = 256  # bytes that a chunked body may have on the wire beyond twice its own
+_AROUND_CHUNK = len(b"\r\n\r\n")  # plus the digits of its size
+_LINES_A_SECOND = 5.0  # log lines about bad requests
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _SLOW = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
@@ -68,7 +68,7 @@ class ClientReader(SocketUnreader):
 
     def __init__(self, sock: Any, waited_for: WaitedFor) -> None:
         super().__init__(sock, _SMALL_PIECE)
-        self.received = 0  # bytes that have come of what is expected
+        self.received = 0  # bytes received of what is expected
         self.asks = False  # whether the client waits to be asked for the body
         self._waited_for = waited_for
         self._began = self._seconds = 0.0
@@ -277,7 +277,7 @@ class WebWorker(GeventWorker):
         reader.expect_nothing()
         if request.body.unread:
             request.body.begin()
-        # gunicorn would ask for the body before anybody has looked at its length.
+        # gunicorn would ask for the body before its length is checked.
         reader.asks, request._expected_100_continue = request._expected_100_continue, False
         try:
             self.handle_request(name, request, reader.sock, addr)
