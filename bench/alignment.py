@@ -51,10 +51,10 @@ from bench.society import QUESTIONS
 AGENT, OBSERVER = "scripted-agent", "scripted-observer"
 METHOD = "stable-alignment"
 MIXING = {"published": "released", "code": "code"}
-ASKED, HELD_OUT = 240, 100  # questions of the societies, and of the assessment
+ASKED, HELD_OUT = 240, 100  # questions for the societies, and for the assessment
 WORLD = {"size": 6, "iterations": 12, "setting": "half_half", "global_interaction": True}
 TINY = {"width": 64, "layers": 3, "length": 256, "epochs": 8}
-# The published learning rate is for models of billions of weights, and a step of eight queries as there.
+# The published learning rate is for models with billions of weights; a step has eight queries, as published.
 FITTED = {"learning_rate": 5e-4, "max_length": 256, "batch": 8, "accumulation": 1}
 SAMPLING = ChatSampling(temperature=0.7, max_tokens=80)
 ALIGNED, PLACEBO, BASE = "aligned", "placebo", "base"

@@ -22,7 +22,7 @@ from bench.framing import NAMESPACE
 
 db = SQLAlchemy()
 socketio = SocketIO(async_mode="threading")
-_matches: dict[str, tuple[str, int]] = {}  # by socket: the match, and the plies that it has
+_matches: dict[str, tuple[str, int]] = {}  # by socket: the match, and the number of its plies
 
 
 class Message(db.Model):  # type: ignore[name-defined, misc]

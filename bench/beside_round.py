@@ -91,7 +91,7 @@ def _parlor(home: Path, one_process: bool) -> Iterator[tuple[Stack, Callable[...
             processes.insert(0, ("models", "workers.models", []))
         for name, module, arguments in processes:
             server = running.enter_context(Server(name, module, arguments, parlor.env, home / f"{name}.out"))
-            if name == "batch":  # gives way to people, as the supervisor has it
+            if name == "batch":  # yields to people's processes, as under the supervisor
                 os.setpriority(os.PRIO_PROCESS, server.process.pid, Settings.model_fields["WORK_NICENESS"].default)
 
         def flask(*line: str) -> str:

@@ -38,10 +38,10 @@ from bench.last_offers import Match, figures, matches_of
 
 BASE = "little-base"
 BASE_FOLDER = ROOT / "data" / "models" / BASE
-HEADLINE = "campaign"  # the variant that changes nothing
+HEADLINE = "campaign"  # the unchanged variant
 SPEC = Path(__file__).with_name("claims.yaml")
 MEASURED = ROOT / "bench" / "measured" / "claims"
-OF_STAGE = 1_000  # what is added to a seed for each stage after the first
+OF_STAGE = 1_000  # added to a seed for each stage after the first
 PLAYED, GREEDY, SCRIPTED = "at temperature 1", "greedy", "against scripted"
 CONDITIONS = {PLAYED: ("--temperature", "1"), GREEDY: ("--greedy",), SCRIPTED: ("--temperature", "1", "--swap-seats")}
 Result = Mapping[str, Any]

@@ -43,7 +43,7 @@ from bench.claims import (
 TEMPERATURES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 BASE_SEED = 1
 EXCHANGED, CROSS = "exchanged-talk", "cross-play"
-KEPT_OF = {EXCHANGED: f"-{EXCHANGED}-on", CROSS: r"-with-\d+-on"}  # what their files are called after the seed
+KEPT_OF = {EXCHANGED: f"-{EXCHANGED}-on", CROSS: r"-with-\d+-on"}  # what follows the seed in their files' names
 _SHOWN = ("deals", "points", "agreed_points", "agreed_pareto", "last_offer_deals")
 
 

@@ -53,7 +53,7 @@ _REFERENCES = {
 }
 _BOTH = ("base", "last")
 _SEEDS = re.compile(r"-\d+(?=-|$)")
-Measured = dict[tuple[int, str, str], list[Mapping[str, float]]]  # by seed, model and condition, a mapping a match
+Measured = dict[tuple[int, str, str], list[Mapping[str, float]]]  # by seed, model and condition, one mapping per match
 
 
 def main() -> None:

@@ -24,8 +24,8 @@ import aiohttp
 from bench import framing
 from bench.talk import SAY
 
-PATIENCE = 10.0  # seconds that a connection may take before the playing begins, and an answer when it is over
-AT_ONCE = 40  # players that connect at the same time before the playing begins
+PATIENCE = 10.0  # seconds for a connection before playing begins, and for an answer after it ends
+AT_ONCE = 40  # players that connect simultaneously before playing begins
 REPORTED = ("moves", "ack_ms", "ack_at", "reply_ms", "connect_ms", "errors")
 _NEVER = float("inf")
 
@@ -34,11 +34,11 @@ _NEVER = float("inf")
 class Tally:
     """What this process's players have observed."""
 
-    since: float = _NEVER  # only what is acknowledged from here on is timed
+    since: float = _NEVER  # only later acknowledgements are timed
     until: float = _NEVER
     moves: list[list[Any]] = field(default_factory=list)
     ack_ms: list[float] = field(default_factory=list)
-    ack_at: list[float] = field(default_factory=list)  # when each of them came
+    ack_at: list[float] = field(default_factory=list)  # when each of them arrived
     reply_ms: list[float] = field(default_factory=list)
     connect_ms: list[float] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
@@ -66,8 +66,8 @@ class Player:
         self._moves = 0
         self._sent: list[Any] = []
         self._sent_at = 0.0
-        self._planned: asyncio.Task[None] | None = None  # a move that is to be made later
-        self.waits_for: str | None = None  # the acknowledgement, or the reply behind it
+        self._planned: asyncio.Task[None] | None = None  # a delayed move
+        self.waits_for: str | None = None  # the acknowledgement, or the reply after it
 
     async def play(self) -> None:
         """Play until the time is over or no match is left."""
@@ -121,7 +121,7 @@ class Player:
                     self._tally.ack_at.append(now)
             else:
                 self._tally.errors[f"refused: {packet.body}"[:100]] += 1
-                self._view["status"] = "over"  # for this player, who goes on with the next match
+                self._view["status"] = "over"  # only for this player, who goes on with the next match
             self.waits_for = "reply"
         else:
             self._view.update(packet.body)
@@ -148,7 +148,7 @@ class Player:
         await self._process.begun.wait()
         due = now = time.monotonic()
         if self._every:
-            # The first move of each player comes at a moment of its own.
+            # Each player's first move is at a random moment.
             due = self._due = self._due + self._every if self._due else now + self._rng.uniform(0, self._every)
             await asyncio.sleep(due - now)
         self._planned = None

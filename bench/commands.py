@@ -32,7 +32,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         env = {**os.environ, "PARLOR_HOME": home, "DATABASE_URL": "", "REDIS_URL": ""}
         lines = {"baseline": BASELINE, **{" ".join(each): (sys.executable, "-m", "flask", *each) for each in COMMANDS}}
-        seconds(lines["model list"], env)  # which makes the database
+        seconds(lines["model list"], env)  # this creates the database
         took = {name: [seconds(line, env)] for name, line in lines.items()}
         for _ in range(options.times - 1):
             for name, line in lines.items():

@@ -37,12 +37,12 @@ class Contender:
     """A server that is ready, and the matches to be played on it: id and ticket."""
 
     name: str
-    urls: tuple[str, ...]  # one a web process; a match is played in one of them, as behind a proxy that hashes its id
+    urls: tuple[str, ...]  # one per web process; a match is played in one of them, as behind a proxy that hashes its id
     pids: tuple[int, ...]  # of the processes that hold the WebSockets
     matches: list[tuple[str, str]]
     database: Path
     table: str
-    rows: str  # the query of the whole log
+    rows: str  # the query for the whole log
 
     def rows_so_far(self) -> int:
         """How many rows of the log are committed; rows are numbered from 1 in the order they arrive."""

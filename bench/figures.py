@@ -24,10 +24,10 @@ class Row(NamedTuple):
 class Check:
     """A comparison of a log with what its clients sent and received. All zero: the log holds exactly that."""
 
-    lost: int  # acknowledged, and not in the log at the acknowledged ply
-    doubled: int  # moves that are in the log again
-    gaps: int  # logs with a seq or a ply left out or out of order
-    strangers: int  # moves of clients in the log that no client sent
+    lost: int  # acknowledged, but not in the log at the acknowledged ply
+    doubled: int  # moves that occur again in the log
+    gaps: int  # logs with a missing or misplaced seq or ply
+    strangers: int  # clients' moves in the log that no client sent
 
     @property
     def clean(self) -> bool:

@@ -19,7 +19,7 @@ import aiohttp
 
 from bench import framing
 
-# What is sent, at a seat: an event of the protocol, or what is none.
+# What is sent at a seat: an event of the protocol, or something else.
 KINDS: Mapping[str, str] = {
     "sync": f'42{framing.NAMESPACE},1["sync",{{}}]',
     "typing": f'42{framing.NAMESPACE},1["typing",{{"on":true}}]',
@@ -39,7 +39,7 @@ class Flood:
         async with aiohttp.ClientSession(self._task["url"]) as session:
             for since, until in self._task["times"]:
                 await asyncio.sleep(since - time.monotonic())
-                # Where the server reads no further, sending never ends by itself.
+                # If the server stops reading, sending never ends.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(until - time.monotonic()):
                         while True:
@@ -66,7 +66,7 @@ class Flood:
             self.counts["answers"] += 1
 
 
-_HANG_UP = aiohttp.ClientWSTimeout(ws_close=0.1)  # seconds that a goodbye may take
+_HANG_UP = aiohttp.ClientWSTimeout(ws_close=0.1)  # seconds for a goodbye
 
 
 def main() -> None:

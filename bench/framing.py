@@ -22,7 +22,7 @@ class Packet:
 
     kind: str
     body: Any = None
-    number: int | None = None  # of the event that an ack answers
+    number: int | None = None  # of the event that an acknowledgement answers
 
 
 def path(match: str) -> str:

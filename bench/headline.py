@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / "var" / "headline", help="folder to work in")
     parser.add_argument("--figures", type=Path, default=ROOT / "docs" / "images", help="where to draw")
     asked = parser.parse_args()
-    asked.figures.mkdir(parents=True, exist_ok=True)  # now, and not after two hours
+    asked.figures.mkdir(parents=True, exist_ok=True)  # now rather than after two hours
     wanted = [("self", seed) for seed in asked.seeds] + [("coop", seed) for seed in asked.coop]
     found = [_campaign(asked, objective, seed) for objective, seed in wanted]
     for title, table in (("By iteration", by_iteration), ("By condition", by_condition), ("By seed", by_seed)):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-RATE = 100  # samples a second; each of them stops the process for a moment
+RATE = 100  # samples a second; each one stops the process briefly
 _FRAME = re.compile(r"(?P<function>.+) \((?P<file>[^()]+?)(?::\d+)?\)")
 _OWN = ("app", "workers", "wsgi", "bench")
 _LIBRARIES = re.compile(r".*/(?:site-packages|python3\.\d+)/")

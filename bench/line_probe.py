@@ -2,7 +2,7 @@
 
 import os
 
-VARIABLE = "MUTATION_PROBES"  # the file that takes what was noticed
+VARIABLE = "MUTATION_PROBES"  # names the file for the findings
 _written: set[str] = set()
 
 

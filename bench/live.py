@@ -32,7 +32,7 @@ from bench.figures import percentiles, shares, verify
 from bench.processes import ROOT, BenchError, Usage, allow_many_sockets, busy_seconds, together, usage, yardstick_ms
 from bench.talk import MOVES_A_MATCH, SAY
 
-MOST_MOVES = 6000  # client moves a second for which there are matches enough, unless --matches says otherwise
+MOST_MOVES = 6000  # client moves a second for which there are enough matches, unless --matches says otherwise
 
 
 class Clients:
@@ -110,12 +110,12 @@ class Clients:
 class Flooder:
     """The process of the flooding socket, active in every second part of the measured time."""
 
-    PARTS = 4  # off and on in turns: a machine that slows down meanwhile slows both
+    PARTS = 4  # alternately off and on, so that a machine that slows down slows both
 
     def __init__(self, kind: str, contender: Contender) -> None:
         self._kind = kind
         self._url = contender.urls[0]
-        self._match, self._ticket = contender.matches.pop()  # the players leave enough
+        self._match, self._ticket = contender.matches.pop()  # the players leave enough over
         self._times: list[tuple[float, float]] = []
 
     def begin(self, since: float, until: float) -> None:

@@ -27,12 +27,12 @@ from app.matches import engine as rules
 from app.players import prompts
 from bench.processes import BenchError, Server, answers, free_port, usage
 
-TOKENS = 32  # of a move
-TURNS = 5  # of each seat
+TOKENS = 32  # in a move
+TURNS = 5  # for each seat
 LENGTH = 2048  # tokens that the checkpoint can take
-WORDS = 8000  # of its vocabulary, at most, beside
+WORDS = 8000  # further words of its vocabulary, at most
 MADE_UP = 7400  # words that it can say
-PAGE = 64  # tokens of a block of the paged cache
+PAGE = 64  # tokens in a block of the paged cache
 ANSWER_SECONDS = 600.0
 
 
@@ -98,7 +98,7 @@ def make_checkpoint(folder: Path, width: int, layers: int, heads: int) -> int:
             intermediate_size=-(-width * 8 // 24) * 8,
             num_hidden_layers=layers,
             num_attention_heads=heads,
-            num_key_value_heads=-(-heads // 4),  # one for four, as most of today's have
+            num_key_value_heads=-(-heads // 4),  # one for four, as in most current models
             max_position_embeddings=LENGTH,
             tie_word_embeddings=False,
             bos_token_id=None,
@@ -107,7 +107,7 @@ def make_checkpoint(folder: Path, width: int, layers: int, heads: int) -> int:
         )
     )
     with torch.no_grad():
-        model.lm_head.weight[: len(CONTROL) + len(read)] = 0  # there is always a made-up word that is likelier
+        model.lm_head.weight[: len(CONTROL) + len(read)] = 0  # so that some made-up word is always likelier
     model.generation_config = GenerationConfig(
         do_sample=False, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
     )
@@ -230,7 +230,7 @@ def parlor(folder: Path, at_once: int) -> Iterator[Play]:
 
 
 SIDES: dict[str, Any] = {each.__name__: each for each in (generate, serve, serve_batching, continuous_batching, parlor)}
-_children: list[int] = []  # processes whose time and memory are a side's, too
+_children: list[int] = []  # processes whose time and memory also count for a side
 
 
 def _loaded(folder: Path) -> tuple[Any, Any, Callable[[Table], list[int]]]:

@@ -21,11 +21,11 @@ from typing import Any
 
 from bench.processes import ROOT, BenchError, Server, free_port
 
-PAUSE = 1.0  # seconds between two looks
+PAUSE = 1.0  # seconds between two measurements
 IDLE_LOOKS = 10
-LOOKS_A_QUESTION = 20  # after so many looks somebody asks how far the campaign is, which takes memory and time itself
+LOOKS_A_QUESTION = 20  # looks between two queries for the campaign's progress, which take memory and time themselves
 READY = "Ctrl-C stops everything."
-# What the command lines of Parlor's processes hold, in the order in which it is looked for.
+# Parts of the command lines of Parlor's processes, in search order.
 NAMES = {
     "redis-server": "broker",
     "gunicorn": "web",

@@ -35,20 +35,20 @@ from cosmic_ray.plugins import get_operator, operator_names
 
 from bench import line_probe
 
-ROOT = Path(__file__).resolve().parent.parent  # nothing of `app`, which an older revision may have elsewhere
+ROOT = Path(__file__).resolve().parent.parent  # not from `app`, which may be elsewhere in an older revision
 PACKAGES = ("app/rounds", "app/studies", "app/finetuning", "app/society", "app/analysis")
 MEASURED = ROOT / "bench" / "measured" / "mutation"
-LINES = 12  # of each
+LINES = 12  # for each package
 SEED = 20261126
-WHOLE, SOME = ("-n", "6"), ("-n", "2")  # processes: more of them wait less, and take longer to begin
-ALONE = (30, 100)  # tests of its line that a fault meets alone: first so many, then up to so many more
+WHOLE, SOME = ("-n", "6"), ("-n", "2")  # processes: more of them wait less, but take longer to begin
+ALONE = (30, 100)  # tests of a fault's line, run against it alone: at first so many, then up to so many more
 KINDS = ("unit", "integration", "training", "browser")  # folders of tests, the quickest first
-TOGETHER = 40  # tests that fail before all tests end, of faults that meet them together
-LONGEST = 3600.0  # seconds that tests may take; who never ends is noticed, too
-OPEN = "by no test of its line"  # before all tests have met it
+TOGETHER = 40  # failing tests at which a run with several faults ends early
+LONGEST = 3600.0  # seconds for the tests; a fault that makes them hang counts as noticed
+OPEN = "by no test of its line"  # before all tests were run against it
 BY_ITS_OWN, BY_ANOTHER, BY_NONE = "by the tests of its line", "by another test", "by none"
-CHOSEN = "MUTATION_TESTS"  # variable: the file that says which test functions are wanted, and which are spared
-FAILED = "MUTATION_FAILED"  # variable: the file that takes the names of those that failed
+CHOSEN = "MUTATION_TESTS"  # variable: the file that says which test functions to run, and which to skip
+FAILED = "MUTATION_FAILED"  # variable: the file for the names of failed ones
 
 
 @dataclass(frozen=True)
@@ -158,16 +158,16 @@ class Measurement:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = (self.folder / "lock").open("wb")
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # else each would measure the other's faults
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # else each run would measure the other's faults
         except BlockingIOError:
             raise SystemExit(f"error: expected one run at a time, got another one of {commit[:12]}") from None
         packed = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True)
         with tarfile.TarFile(fileobj=io.BytesIO(packed.stdout)) as archive:
-            archive.extractall(self.tree, filter="data")  # each time: who was killed has left a fault in it
+            archive.extractall(self.tree, filter="data")  # each time, as a killed run leaves a fault in it
         (self.tree / ".venv").unlink(missing_ok=True)
         (self.tree / ".venv").symlink_to(ROOT / ".venv")
         for module in (__file__, line_probe.__file__):
-            shutil.copy(module, self.tree / "bench")  # an older revision has not what its tests are run with
+            shutil.copy(module, self.tree / "bench")  # an older revision lacks the code that runs its tests
 
     def run(self) -> list[tuple[Fault, str]]:
         """Make each fault that has no result yet. Returns all faults, each with who noticed it, in words."""
@@ -189,7 +189,7 @@ class Measurement:
                         self._keep(known, fault, which, f"by {', '.join(sorted(by))}")
                         found = True
                         break
-            if noticing and not found:  # only together do they make it fail
+            if noticing and not found:  # only together do they make the tests fail
                 self._leave_out(noticing)
             for fault in left if not noticing else ():
                 self._keep(known, fault, BY_NONE, "all tests")
@@ -216,7 +216,7 @@ class Measurement:
         spared = self._unfit_tests()
         try:
             for path, source in before.items():
-                # From the last place to the first: a fault moves what follows it.
+                # From the last place to the first: a fault moves what follows.
                 for fault in sorted((each for each in faults if each.path == path), key=lambda each: -each.line):
                     source = fault.made_in(source)
                 (self.tree / path).write_text(source, encoding="utf-8")
@@ -227,7 +227,7 @@ class Measurement:
                     return tests or set()
                 if again := self._failed(failed, set(), len(failed)):
                     return again
-                if again is not None:  # they did not even begin
+                if again is not None:  # the tests did not even begin
                     return failed
                 spared |= failed
             return set()

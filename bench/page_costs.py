@@ -60,16 +60,16 @@ from bench.processes import yardstick_ms
 from tests.experimenter import signed_in
 from tests.services import new_database
 
-BASE = 10_000  # matches that are made; further ones are copies of them
+BASE = 10_000  # matches that are made; further ones are copies
 SIZES = (10_000, 100_000, 1_000_000)
 MOST_GROWTH = 4 / 3
-NOTHING = 0.02  # seconds; growth by less is noise
-_STAYING, _SWAPPED, _SMALL = 5_000, 1_250, 25  # matches of a round
-_SIZES = {1: _STAYING, 2: _SWAPPED, **dict.fromkeys(range(3, 53), _SMALL)}  # by the round's number
-_MOMENTS = {"match": ("started_at", "moved_at", "ended_at"), "generation": ("at",)}  # columns by table
-_LARGEST = 20  # as many copies belong to the first round
+NOTHING = 0.02  # seconds; less growth is noise
+_STAYING, _SWAPPED, _SMALL = 5_000, 1_250, 25  # matches in a round
+_SIZES = {1: _STAYING, 2: _SWAPPED, **dict.fromkeys(range(3, 53), _SMALL)}  # by round number
+_MOMENTS = {"match": ("started_at", "moved_at", "ended_at"), "generation": ("at",)}  # timestamp columns by table
+_LARGEST = 20  # so many copies belong to the first round
 _DAYS = 100
-_TURNS = {7: 0.1, 5: math.inf}  # looks at a page of each size, for those below so many seconds
+_TURNS = {7: 0.1, 5: math.inf}  # requests for a page at each size, for pages below so many seconds
 _PAGES = (
     "/admin/", "/admin/matches", "/admin/matches?player={model}", "/admin/matches?game=negotiation&reason=deal",
     "/admin/matches?source=live", "/admin/matches?source=rehearsal", "/admin/matches?since={day}",
@@ -127,7 +127,7 @@ def fill(connection: Connection) -> None:
         (number, index) for number, size in _SIZES.items() for index in range(size)
     ]
     places += [(None, None)] * (BASE - len(places))
-    draw.shuffle(places)  # so that each day has matches of all rounds and of people, however few matches there are
+    draw.shuffle(places)  # so that each day has matches of all rounds and of people, even if there are few matches
     for place, (number, index) in enumerate(places):
         swapped = number == 2 and index is not None and index % 2 == 1
         players = (None, first) if number is None else (second, first) if swapped else (first, second)
@@ -272,9 +272,9 @@ def _fill_to(wanted: int, present: int) -> None:
     tables = [_table(row) for row in (MatchRow, SeatRow, GenerationRow)]
     with writing() as session:
         connection = session.connection()
-        if sqlite:  # KiB that may be in memory, as ids come from everywhere; of this connection alone
+        if sqlite:  # KiB of cache, as ids come from everywhere; for this connection only
             connection.execute(text("PRAGMA cache_size = -1000000"))
-        else:  # without a look at the match of each seat and call
+        else:  # without checking the match of each seat and call
             connection.execute(text("SET LOCAL session_replication_role = replica"))
         if not present:
             scripted = session.scalars(select(LanguageModel).limit(1)).one()
@@ -285,7 +285,7 @@ def _fill_to(wanted: int, present: int) -> None:
                 connection.execute(text(f"CREATE TABLE bench_{table.name} AS {rows}"))
             present = BASE
         indexes = [index for table in tables for index in table.indexes]
-        for index in indexes:  # each is made once of all rows, which takes a fraction of the time
+        for index in indexes:  # creating each once for all rows takes a fraction of the time
             index.drop(connection)
         _put_in_time(connection, wanted)
         grow(connection, present, wanted)
@@ -294,9 +294,9 @@ def _fill_to(wanted: int, present: int) -> None:
         for index in indexes:
             index.create(session.connection())
     db.engine.dispose()
-    counts.recount(db.engine)  # of matches that did not end but were copied
+    counts.recount(db.engine)  # of copied matches, which did not end here
     call_sums.recount(db.engine)
-    if not sqlite:  # which keeps no statistics; here a server would have made them meanwhile
+    if not sqlite:  # SQLite keeps no statistics; by now, a server would have made them
         with db.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(text("VACUUM ANALYZE"))
 
@@ -404,9 +404,9 @@ def filled_apps(sizes: Sequence[int]) -> Iterator[dict[int, Flask]]:
                 if not present:
                     upgrade(app)
                 _fill_to(size, present)
-                if not present:  # a round that was played, whose matches have logs
+                if not present:  # a round that was played, with logs of its matches
                     play_some(app)
-                db.engine.dispose()  # as a database that is in use cannot be copied
+                db.engine.dispose()  # a database in use cannot be copied
             apps[size], present = app, size
             print(f"{size:,} matches, written in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
         yield apps
@@ -423,7 +423,7 @@ def kept_connections() -> Iterator[None]:
         if url.get_backend_name() != "postgresql":
             return without(url)
         if url not in engines:
-            # Without prepared statements: a connection that is used once never gets to their plans.
+            # Without prepared statements: a connection used only once never benefits from their plans.
             engines[url] = open_engine(url, connect_args={"prepare_threshold": None})
         return engines[url]
 
@@ -442,7 +442,7 @@ def measure(apps: Mapping[int, Flask], only: str) -> dict[str, dict[int, PageCos
     clients = {size: signed_in(app) for size, app in apps.items()}
     app = apps[min(apps)]
     with app.app_context():
-        pages = [page for page in addresses(app) if only in page]  # their numbers and names are the same in copies
+        pages = [page for page in addresses(app) if only in page]  # copies have the same numbers and names
     found = {page: best_costs(clients, page) for page in pages}
     return {page: costs for page, costs in found.items() if costs}
 

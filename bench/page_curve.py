@@ -16,7 +16,7 @@ from app.analysis.themes import Palette
 from bench.page_costs import MOST_GROWTH, NOTHING
 
 _Costs = Mapping[str, Mapping[str, Mapping[str, float]]]  # by page and number of matches: own and database, seconds
-_NEAR = 0.2  # of the seconds: names of pages that end so near to each other would overlap
+_NEAR = 0.2  # share of the seconds: names of pages that end this close would overlap
 _TICKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)  # seconds
 
 
@@ -24,7 +24,7 @@ def chart_of(found: Mapping[str, _Costs]) -> Chart:
     """The curves of all pages by database; pages that grow by more than a third are dark and labelled."""
     rows: list[dict[str, Any]] = []
     for database, pages in found.items():
-        labels: list[tuple[float, list[str]]] = []  # those at nearly one place are one text
+        labels: list[tuple[float, list[str]]] = []  # close ones form one text
         for page, costs in pages.items():
             seconds = {int(size): each["own"] + each["database"] for size, each in costs.items()}
             first, last = seconds[min(seconds)], seconds[max(seconds)]

@@ -52,12 +52,12 @@ from training.reasoning import left_open, split_reasoning, without_block_at_end
 from workers.web_worker import MOST_HEAD
 
 _LOOP, _THREAD, _PROCESS = "event loop", "a thread", "a process"
-MOST_MOVE = 2_000  # characters, the setting MOVE_CHARACTERS where nobody has changed it
-MOST_GROWTH = 2.5  # times the cost, of twice an input
-CHEAP = 0.01  # seconds at the largest input, below which it is all the same what they grow with
+MOST_MOVE = 2_000  # characters, the default of the setting MOVE_CHARACTERS
+MOST_GROWTH = 2.5  # factor in cost for twice the input
+CHEAP = 0.01  # seconds for the largest input, below which growth does not matter
 _LINE = 4094  # bytes, gunicorn's limit_request_line
 _TRIES = 5
-_LONG_ENOUGH, _MOST_AT_A_TIME = 0.01, 200  # seconds that are measured at a time, and inputs in them
+_LONG_ENOUGH, _MOST_AT_A_TIME = 0.01, 200  # seconds measured at a time, and the number of inputs in them
 _DIFFERENT = count()
 Shape = Callable[[int], Any]
 
@@ -82,7 +82,7 @@ class Cost(NamedTuple):
     parser: Parser
     shape: str
     seconds: float
-    ratio: float | None  # None where none of them costs more than CHEAP
+    ratio: float | None  # None if none of them costs more than CHEAP
 
 
 def repeated(piece: str, before: str = "", after: str = "") -> Shape:
@@ -121,7 +121,7 @@ def counted(most: int, largest: int, form: str, before: str = "", after: str = "
 
 
 def _markdown(text: str) -> None:
-    text = f"{text}\n{next(_DIFFERENT)}"  # a text that was read before is kept
+    text = f"{text}\n{next(_DIFFERENT)}"  # texts read before are cached
     read_text(text, {"goal": "win"})
     told_headings(text)
     is_too_deep(text)
@@ -210,7 +210,7 @@ def _moved(text: str) -> None:
         state = game.initial(game.config({}), random.Random(1))
         for seat in (0, 1):
             for move in (text, f"[message] {text}", f"[propose] {text}"):
-                game.parse(state, seat, f"{move[: len(text)]}{next(_DIFFERENT)}")  # judgements are kept, too
+                game.parse(state, seat, f"{move[: len(text)]}{next(_DIFFERENT)}")  # judgements are cached, too
 
 
 def _unwrapped(text: str) -> None:
@@ -226,7 +226,7 @@ def _reasoned(text: str) -> None:
     without_block_at_end(text)
 
 
-_FILE = 1_000_000  # bytes of a file of a study
+_FILE = 1_000_000  # bytes in a file of a study
 
 
 # ---- What is sent ----------------------------------------------------------------
@@ -579,7 +579,7 @@ def growth(
     times = 1 + min(_MOST_AT_A_TIME, int(long_enough / max(least, 1e-6)))
     whole = quarter = math.inf
     gc.collect()
-    gc.disable()  # it looks through all that a process has, at moments that have nothing to do with what is read
+    gc.disable()  # it scans the whole process at moments unrelated to what is read
     try:
         for _ in range(tries):
             quarter = min(quarter, seconds(parser, shape, size // 4, times))

@@ -28,10 +28,10 @@ class BenchError(Exception):
 class Usage:
     """The resources that a process has used so far."""
 
-    cpu: float  # seconds, of user and system
-    main_thread: float  # the part of it that is the first thread's
+    cpu: float  # seconds, user and system
+    main_thread: float  # the first thread's part of it
     rss: float  # MiB
-    peak: float  # MiB, since the process began
+    peak: float  # MiB, since the process started
 
 
 def usage(pid: int) -> Usage:

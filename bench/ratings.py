@@ -17,7 +17,7 @@ from tests.tournaments import NAMES, centred, points_won, won_and_lost
 
 _STRENGTHS = (1.0, 0.5, 0.0, -0.3, -1.2)
 _PLAYERS, _PARTNERS = (0.8, 0.4, 0.0, -0.4, -0.8), (0.5, -0.5, 0.2, 0.0, -0.2)
-_MIDDLES = {None: 4.75, 0: 5.0, 1: 4.5}  # points of the average player, by place
+_MIDDLES = {None: 4.75, 0: 5.0, 1: 4.5}  # the average player's points, by seat
 _ROLES = {None: "both", 0: "first", 1: "second"}
 
 

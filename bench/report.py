@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-LINES = 45  # functions that are listed
+LINES = 45  # functions listed
 SIDES = ("parlor", "baseline", "bare")
 _CHECKS = ("lost", "doubled", "gaps", "strangers")
 _FIGURES: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (

@@ -38,10 +38,10 @@ from bench.processes import usage, yardstick_ms
 
 Play = Callable[[str, int], list[LogEvent]]  # game and seed → the log of the match
 
-TURN = 250  # matches that one way plays before the next has its turn
-MOST_COMPARED = 5000  # matches of the ways that write nothing
-WARM_UP = 500  # matches before the clock starts: tables and word lists are read, and caches filled
-MARKS = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)  # matches after which the memory is looked at
+TURN = 250  # matches that one way plays in each turn
+MOST_COMPARED = 5000  # matches for the ways that write nothing
+WARM_UP = 500  # matches before the clock starts, in which tables and word lists are read and caches filled
+MARKS = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)  # matches after which memory is measured
 _PLAYER = ScriptedPlayer()
 
 
@@ -82,7 +82,7 @@ def measure(game: str, matches: int) -> dict[str, Any]:
     """
     for seed in range(WARM_UP):
         in_memory(game, seed)
-    freeze_garbage_collector()  # as whoever plays rounds does
+    freeze_garbage_collector()  # as every process that plays rounds does
     seconds: dict[str, list[float]] = {name: [] for name in WAYS}
     digests = {name: hashlib.sha256() for name in WAYS}
     moves = 0

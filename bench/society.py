@@ -63,7 +63,7 @@ def _register(url: str, in_flight: int) -> None:
 
 
 def _create(agents: str, observer: str, size: int, iterations: int) -> int:
-    # With global interaction, as every agent then has as many critics as the next, whatever the size.
+    # With global interaction, so that all agents have equally many critics, whatever the size.
     world = {"size": size, "iterations": iterations, "setting": "half_half", "global_interaction": True, "seed": 1}
     spec = SocietySpec.read({"agents": {agents: 1.0}, "observers": [observer], "config": world})
     asked = QuestionList("the benchmark", QUESTIONS)

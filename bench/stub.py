@@ -24,7 +24,7 @@ Answer = Callable[[bytes], str]
 
 _OPENING = "I would like all of it, and I will tell you why."
 _ITEMS = re.compile(rb"books: (\d+), .*?hats: (\d+), .*?balls: (\d+), ")
-_OWN = b'"assistant"'  # with both quotes it stands nowhere inside of a text, where they are escaped
+_OWN = b'"assistant"'  # never inside a text, where both quotes are escaped
 _LENGTH = b"content-length:"
 
 

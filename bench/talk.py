@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 WORD = "zeppelin"
-TURNS = 25  # client moves of a match of taboo
+TURNS = 25  # client moves in a match of taboo
 
 _OPENINGS = ("Well,", "Tell me,", "You know,", "Honestly,", "By the way,", "All right,", "Fine,", "Hmm,", "So,", "Now,")
 _SUBJECTS = ("my neighbour", "an old friend", "your sister", "somebody I met", "my uncle", "the woman upstairs")
@@ -45,7 +45,7 @@ def bargain(rng: random.Random, may: Sequence[Mapping[str, Any]]) -> str:
 SAY: Mapping[str, Say] = {"taboo": small_talk, "negotiation": bargain}
 CONFIG: Mapping[str, Mapping[str, Any]] = {"taboo": {"word": WORD, "max_turns": TURNS}, "negotiation": {}}
 ROLE: Mapping[str, str | None] = {"taboo": "attacker", "negotiation": None}
-MOVES_A_MATCH: Mapping[str, int] = {"taboo": TURNS, "negotiation": 8}  # at least, on average
+MOVES_A_MATCH: Mapping[str, int] = {"taboo": TURNS, "negotiation": 8}  # minimum on average
 
 
 def first_config(game: str, rng: random.Random) -> Mapping[str, Any]:

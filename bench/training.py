@@ -39,7 +39,7 @@ from training.packing import enable_packing, on_device
 from training.rendering import MarkedTokens
 from training.span_data import KINDS, REWARDED, SpanCollator, SpanItem, span_batch
 
-# width, width within the layers, layers, heads, heads of keys and values
+# width, width inside the layers, layers, heads, key and value heads
 SIZES = {
     "25m": (384, 1024, 7, 6, 6),
     "0.5b": (1024, 4096, 24, 16, 8),
@@ -49,10 +49,10 @@ SIZES = {
 WORDS = 32_000
 RULES, MOVE, REPLY = 220, 60, 86  # tokens: 220 before the first move, 220 + 4 · (60 + 86) = 804 before the fifth
 MOVES = 5
-RESPONSE = 150  # tokens, more or less
-PLAIN_BATCH = 2  # rows of a micro-batch of the published recipe
-AT_ONCE = 2  # matches, or queries, of a micro-batch of ours
-# Dense bfloat16 operations a second, as their makers state them.
+RESPONSE = 150  # tokens, roughly
+PLAIN_BATCH = 2  # rows in a micro-batch of the published recipe
+AT_ONCE = 2  # matches, or queries, in one of our micro-batches
+# Dense bfloat16 operations a second, as stated by the manufacturers.
 PEAK_TFLOPS = {"H100": 989.0, "H200": 989.0, "A100": 312.0, "L40S": 362.0, "L4": 121.0, "A10G": 70.0, "RTX 4090": 165.0}
 FOLDERS: dict[str, Any] = {"data": Path(), "base": Path(), "output": Path()}
 
@@ -265,7 +265,7 @@ def sides_of_offline_po(bench: Bench, count: int) -> list[Side]:
 def sides_of_stable_alignment(bench: Bench, count: int) -> list[Side]:
     """From the plain recipe to all optimizations; each side includes those of the sides before it."""
     items, config = comparisons(count, random.Random(1)), StableAlignmentConfig(**FOLDERS)
-    # Queries that begin differently have nothing to share.
+    # Queries with different beginnings have nothing to share.
     apart = [
         replace(item, sequences=tuple(_with_first_token(each, at) for at, each in enumerate(item.sequences)))
         for item in items

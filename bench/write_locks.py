@@ -37,8 +37,8 @@ from tests.participant import Participant, start
 from tests.stack import PATIENCE, Stack, new_home, wait_until
 
 PROBE = ROOT / "bench" / "lock_probe"
-THREADS = 4  # people at once
-PAUSE = 0.3  # seconds between two things that one of them does, at most
+THREADS = 4  # simultaneous people
+PAUSE = 0.3  # maximum seconds between two actions of one of them
 _ROUND = ("round", "run", "negotiation", "--models", "scripted", "scripted")
 JOBS: dict[str, tuple[str, ...]] = {
     "round": (*_ROUND, "--matches", "3000"),
@@ -230,7 +230,7 @@ def flask(parlor: Stack, *words: str) -> None:
 def read_notes(folder: Path) -> Iterator[dict[str, float | str]]:
     for path in folder.glob("*.jsonl"):
         for line in path.read_text(encoding="utf-8").splitlines():
-            with contextlib.suppress(ValueError):  # a line that was cut off
+            with contextlib.suppress(ValueError):  # a truncated line
                 yield json.loads(line)
 
 
