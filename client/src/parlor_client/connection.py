@@ -13,9 +13,9 @@ from parlor_client.version import OLDEST_SERVER, __version__
 
 API = "/api/v1"
 _DESCRIPTION = f"{API}/openapi.json"
-_BUSY = (408, 429, 502, 503, 504)  # what is answered while a server is busy, away or started anew
+_BUSY = (408, 429, 502, 503, 504)  # statuses of a server that is busy, away or restarting
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0  # seconds between two attempts, doubled each time
-# A stream of events says something every 15 seconds; an answer to anything else begins earlier.
+# A stream of events sends something every 15 seconds; any other answer begins sooner.
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 
 

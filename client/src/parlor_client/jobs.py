@@ -14,7 +14,7 @@ from parlor_client.tables import pages
 
 _OVER = ("done", "failed", "cancelled")
 _INTERRUPTED = "interrupted"
-_USUAL_RETRY = 2.0  # seconds between two connections of one that follows, until a stream says otherwise
+_USUAL_RETRY = 2.0  # seconds before a follower reconnects, until a stream says otherwise
 _LONGEST_RETRY = 30.0
 
 

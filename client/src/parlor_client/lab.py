@@ -16,7 +16,7 @@ from parlor_client.errors import Refused
 from parlor_client.jobs import OtherJobs
 from parlor_client.tables import Table, exported, pages
 
-_PATIENCE = 120.0  # seconds: a token that has asked too often may go on after 60
+_PATIENCE = 120.0  # seconds: a rate-limited token may go on after 60
 Export = Literal["matches", "moves", "events", "generations", "codebook"]
 Listed = TypeVar("Listed", bound=Mapping[str, Any])
 

@@ -5,7 +5,7 @@ import warnings
 from importlib import import_module
 from typing import Any
 
-_WIDTH = 30  # characters of a bar
+_WIDTH = 30  # characters in a bar
 
 
 class ProgressBar:
@@ -47,7 +47,7 @@ def _is_watched() -> bool:
 
 def _tqdm_class() -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that widgets are missing, where its bar is a line of text
+        warnings.simplefilter("ignore")  # about missing widgets, without which its bar is a line of text
         try:
             return import_module("tqdm.auto").tqdm
         except ImportError:

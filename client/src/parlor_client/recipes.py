@@ -8,7 +8,7 @@ from parlor_client._types import JobBudget
 from parlor_client.errors import Refused
 from parlor_client.jobs import Job, Jobs, text_file
 
-_FILE_NEEDED = "file_needed"  # the code of the error that names a file which was not sent
+_FILE_NEEDED = "file_needed"  # the code of the error that names an unsent file
 
 
 class Recipes(Jobs):
@@ -42,7 +42,7 @@ class Recipes(Jobs):
         while True:
             try:
                 return self._create({**spec, "recipe": {**file, "files": files}})
-            except Refused as refused:  # only the server can tell which files the steps of a recipe name
+            except Refused as refused:  # only the server knows which files a recipe's steps name
                 named = refused.got if refused.code == _FILE_NEEDED else None
                 if folder is None or named is None or named in files or not _is_beside(named):
                     raise

@@ -10,8 +10,8 @@ from typing import Any, Generic, TypeVar
 from parlor_client.connection import Connection, ConnectionLost, lines_of, wait_to_ask_again
 from parlor_client.errors import ParlorError
 
-_PAGE = 200  # items, the most that a page has
-_LONGEST_CELL = 2**31 - 1  # characters: a prompt is longer than what csv takes by default
+_PAGE = 200  # items, the most on a page
+_LONGEST_CELL = 2**31 - 1  # characters: prompts are longer than the default limit of csv
 Row = TypeVar("Row", covariant=True)
 
 
