@@ -3,10 +3,10 @@
 import atexit
 import gc
 
-# Python looks for garbage so often that it is a fifth of what the start of a process takes, and next to nothing here
-# leaves any in cycles.
+# By default the garbage collector runs so often that it takes a fifth of a process's start, although almost nothing
+# here leaves reference cycles.
 gc.set_threshold(50_000, 20, 20)
-# Nor is it to look once more among all that was loaded when it ends, which takes another fifth.
+# A last collection at the end, over all that was loaded, would take another fifth.
 atexit.register(gc.freeze)
 
 __version__ = "0.2.0"

@@ -73,7 +73,7 @@ def _flask_config(settings: Settings) -> dict[str, Any]:
         "SESSION_COOKIE_HTTPONLY": True,
         "SESSION_COOKIE_SECURE": settings.public_url.startswith("https://"),
         "PERMANENT_SESSION_LIFETIME": int(max(settings.TICKET_HOURS, settings.ADMIN_HOURS) * 3600),
-        # A late answer, a picture's for example, must not bring back the cookie of a moment ago: a seat would be lost.
+        # A late response, for a picture for example, must not restore the cookie of a moment ago: a seat would be lost.
         "SESSION_REFRESH_EACH_REQUEST": False,
         "RATELIMIT_STORAGE_URI": settings.limiter_url,
         "RATELIMIT_IN_MEMORY_FALLBACK_ENABLED": True,
@@ -84,7 +84,7 @@ def _flask_config(settings: Settings) -> dict[str, Any]:
 def _extensions(app: Flask, settings: Settings) -> None:
     login.init_app(app)
     app.before_request(refuse_upload)
-    bodies = BodyLimits(app, settings, is_experimenter)  # before what looks into forms
+    bodies = BodyLimits(app, settings, is_experimenter)  # before the extensions that read forms
     csrf.init_app(app)
     limiter.init_app(app)
     compression.register(app)
@@ -107,7 +107,7 @@ def _extensions(app: Flask, settings: Settings) -> None:
         engineio_logger=library_logger(),
         max_http_buffer_size=1_000_000,
         ping_interval=settings.HEARTBEAT,
-        # A sign of life waits behind a move that is being committed: a busy moment is no lost connection.
+        # A heartbeat waits behind a move that is being committed: a busy moment is no lost connection.
         ping_timeout=3 * settings.HEARTBEAT,
     )
     limits = ConnectionLimits(socketio.server, settings, (play_namespace.NAMESPACE, watch_namespace.NAMESPACE))

@@ -33,16 +33,16 @@ from app.models import (
 from app.registry import BASELINE, MODELS, get_model_by_number
 from app.rounds.job import ROUND
 
-TRAINED, SHIPPED, ADDED = "trained", "shipped", "added"  # by a job; it came with Parlor; by hand
+TRAINED, SHIPPED, ADDED = "trained", "shipped", "added"  # by a job; shipped with Parlor; added by hand
 
 
 class DatasetSource(NamedTuple):
     """A round that a dataset was built from, or, with None, all of its matches outside of rounds."""
 
     round: RoundRow | None
-    models: Sequence[LanguageModel]  # who played, each once; none in a round that was imported
+    models: Sequence[LanguageModel]  # who played, without duplicates; empty for an imported round
     people: bool  # whether people played as well
-    rows: int  # of the dataset that are cut from it
+    rows: int  # the dataset's rows that come from it
 
 
 class CampaignIterationRef(NamedTuple):
@@ -63,7 +63,7 @@ class ModelOrigin:
     model: LanguageModel
     origin: str
     job: TrainingJob | None = None
-    base: LanguageModel | None = None  # none: from nothing
+    base: LanguageModel | None = None  # None: trained from scratch
     dataset: Dataset | None = None
     sources: Sequence[DatasetSource] = ()
     sft_dataset: Dataset | None = None
@@ -93,7 +93,7 @@ class Descendants:
 
     datasets: Sequence[Dataset]
     jobs: Sequence[TrainingJob]
-    models: Sequence[Descendant]  # and models of those, down to the last
+    models: Sequence[Descendant]  # and models made from those, and so on
 
 
 def ancestors(session: Session, model_id: int) -> list[ModelOrigin]:
@@ -104,7 +104,7 @@ def ancestors(session: Session, model_id: int) -> list[ModelOrigin]:
         generation = list(_made(session, wanted))
         found |= {each.model.id: each for each in generation}
         wanted = {parent.id for each in generation for parent in each.parents} - set(found)
-    # What a model comes from was registered before it.
+    # A model's ancestors were registered before it.
     return sorted(found.values(), key=lambda each: (each.model.id != model_id, -each.model.id))
 
 
@@ -260,7 +260,8 @@ def _learned_from(session: Session, ids: Collection[int]) -> tuple[list[Dataset]
     return list(session.scalars(datasets)), list(session.scalars(jobs))
 
 
-# Rows of datasets lead to their matches: by the indexes of models and rounds SQLite would go through all of theirs.
+# These queries go from dataset rows to their matches: by the indexes of models and rounds, SQLite would read all of
+# their matches.
 
 
 def _built_from_rounds(session: Session, ids: Collection[int]) -> Iterable[int]:

@@ -13,7 +13,7 @@ from app.core.extensions import ENGINE_OPTIONS, db, writing
 from app.core.files import private_file
 from app.registry import ensure_baselines
 
-if TYPE_CHECKING:  # Alembic takes as long to load as all the rest of a command, and few commands need it
+if TYPE_CHECKING:  # Alembic takes as long to load as the rest of a command, and few commands need it
     from alembic.script import ScriptDirectory
 
 MIGRATIONS = ROOT / "migrations"
@@ -38,7 +38,7 @@ def bind(app: Flask, settings: Settings) -> None:
             _keep_private(settings.home / "parlor.db")
     except OSError as error:
         raise Invalid("PARLOR_HOME", expected="a folder that can be made and written", got=Verbatim(error)) from None
-    # A database server that was restarted is noticed before its old connection is used.
+    # Detects a restarted database server before an old connection to it is used.
     engine = {**ENGINE_OPTIONS, "pool_pre_ping": not settings.database_url.startswith("sqlite")}
     app.config.update(SQLALCHEMY_DATABASE_URI=settings.database_url, SQLALCHEMY_ENGINE_OPTIONS=engine)
     db.init_app(app)
@@ -46,7 +46,7 @@ def bind(app: Flask, settings: Settings) -> None:
 
 def _keep_private(database: Path) -> None:
     """Make SQLite's files readable only by their owner, including those made by an earlier version."""
-    private_file(database)  # the others get its mode when SQLite makes them
+    private_file(database)  # the others get its mode when SQLite creates them
     for suffix in ("-wal", "-shm"):
         if (beside := database.with_name(database.name + suffix)).exists():
             beside.chmod(0o600)
@@ -87,7 +87,7 @@ def upgrade(app: Flask) -> None:
 
     settings: Settings = app.config["SETTINGS"]
     allow_migrations(app)
-    # Not as `flask db` does it, which ends the process without a reason, and takes a % in a path for one of its own.
+    # Unlike `flask db`, which ends the process without a reason and takes a % in a path for its own.
     config = Config(str(MIGRATIONS / "alembic.ini"))
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     with app.app_context():

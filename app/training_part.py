@@ -27,18 +27,18 @@ BY_HAND = "pip install -c constraints.txt -e '.[training]'"
 class Lacking:
     """The reason why the training part is missing, and the progress of its installation."""
 
-    step: str = ""  # what pip is at
+    step: str = ""  # what pip is doing
     percent: int | None = None  # of that step
-    error: str = ""  # why the last try failed; the next comes by itself
-    is_off: bool = False  # it is not to be installed, or cannot be, for the reason in `error`
-    pid: int = 0  # of the process that installs it
+    error: str = ""  # why the last try failed; the next starts on its own
+    is_off: bool = False  # it should not be installed, or cannot be, for the reason in `error`
+    pid: int = 0  # of the installing process
 
     @property
     def is_under_way(self) -> bool:
         """Whether a process is installing it now."""
         try:
             os.kill(self.pid, 0)
-        except PermissionError:  # another user's, so it is there
+        except PermissionError:  # another user's, so it is running
             pass
         except OSError:
             return False
@@ -82,7 +82,7 @@ class Lacking:
 
 def is_installed() -> bool:
     """Whether its packages can be found; none of them is imported."""
-    importlib.invalidate_caches()  # they may have come since this process began
+    importlib.invalidate_caches()  # they may have been installed since this process began
     return all(find_spec(name) is not None for name in MODULES)
 
 

@@ -43,7 +43,7 @@ def change_password() -> ResponseReturnValue:
     passwords.was_right()
     if new != again:
         return _account_page(again=gettext("The two are not the same. Please write the new password twice.")), 400
-    # Looked at before the thread pool is asked, which logs every error of what it runs.
+    # Checked before the thread pool is used, which logs every error of its work.
     if not accounts.SHORTEST_PASSWORD <= len(new) <= accounts.LONGEST_PASSWORD:
         return _account_page(new=_too_short_or_long(new)), 400
     made = passwords.hashing(accounts.hash_password, new)

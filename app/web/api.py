@@ -20,7 +20,7 @@ from app.web.seats import settings
 
 blueprint = Blueprint("api", __name__, url_prefix="/api")
 _FIELDS = {"game", "config", "opponent", "role", "training_consent"}
-_ASKED_ELSEWHERE = "training_consent of POST /api/matches"  # what a guest read there, nobody knows here
+_ASKED_ELSEWHERE = "training_consent of POST /api/matches"  # nobody here knows what a guest read there
 
 
 @blueprint.post("/matches")

@@ -29,14 +29,14 @@ from app.web.bucket import Bucket
 from app.web.errors import API, error_json
 from app.web.threads import off_loop
 
-SMALL = 100_000  # bytes that anybody may send to any address, also to one that does not exist
-ANSWERS = 1_000_000  # the answers of a participant to a page of questions
+SMALL = 100_000  # bytes that anybody may send to any address, even a missing one
+ANSWERS = 1_000_000  # a participant's answers to a page of questions
 STUDY = 1_000_000  # the files of a study
-TEXTS = 2_000_000  # forms with texts of experimenters
-JOB = 8_000_000  # a job with the texts of its files; those of a recipe may have 5 MB, and more as JSON
-_ENVELOPE = 100_000  # bytes of a request beside its file
-_PIECE = 1 << 18  # bytes that are read at once
-_PAGES_A_SECOND = 3.0  # refusals that are written as pages
+TEXTS = 2_000_000  # forms with experimenters' texts
+JOB = 8_000_000  # a job with its files' texts; those of a recipe may have 5 MB, and more as JSON
+_ENVELOPE = 100_000  # bytes of a request besides its file
+_PIECE = 1 << 18  # bytes read at once
+_PAGES_A_SECOND = 3.0  # refusals answered as pages
 _REFUSAL, _SPOOLED = "parlor.body_refusal", "parlor.body_on_disk"
 
 WsgiApp = Callable[[JSON, Callable[..., Any]], Iterable[bytes]]
@@ -163,7 +163,7 @@ class BodyLimits:
         body: BinaryIO = io.BytesIO()
         size = 0
         try:
-            # Behind a body of known length some servers wait for the next request.
+            # After a body of known length, some servers wait for the next request.
             while piece := _next_piece(
                 environ["wsgi.input"], most, _PIECE if announced is None else min(_PIECE, announced - size)
             ):
@@ -179,8 +179,8 @@ class BodyLimits:
                 else:
                     body.write(piece)
         except BaseException:
-            with contextlib.suppress(OSError):  # of a full disk, on which what is left was to be written
-                body.close()  # now, not when nobody remembers the error any more: its room is needed
+            with contextlib.suppress(OSError):  # OSError: on a full disk, which the rest was to be written to
+                body.close()  # now rather than when the error is forgotten: its space is needed
             raise
         return body, size
 
@@ -241,7 +241,7 @@ def _read_form_in_thread() -> None:
     if _SPOOLED not in request.environ:
         return
     real = cast(Any, request)._get_current_object()
-    # Which has been checked already; texts may be as long as all of a form with texts.
+    # Already checked; texts may be as long as a whole form with texts.
     real.max_content_length, real.max_form_memory_size = None, TEXTS
 
     def read() -> None:
@@ -265,7 +265,7 @@ def _next_piece(source: Any, most: int, size: int) -> bytes:
         return cast(bytes, source.read(size))
     except TimeoutError:
         raise TooSlow(Phrase("The request did not come in time. Please send it again.")) from None
-    except LimitRequestHeaders:  # of chunks that have more around them than in them, too
+    except LimitRequestHeaders:  # of chunks, also those with larger headers than content
         raise too_large(most) from None
     except ParseException as error:
         raise BrokenBody(Phrase("expected a body in chunks, got %(got)s", got=str(error))) from None
@@ -277,7 +277,7 @@ def _keep_piece(body: BinaryIO, piece: bytes) -> None:
 
 
 def _rewind(body: BinaryIO) -> None:
-    with _room_needed():  # what was written last may still have to go to the disk
+    with _room_needed():  # the last bytes may still have to be written to the disk
         body.seek(0)
 
 

@@ -14,14 +14,14 @@ from collections.abc import Iterable, Iterator
 
 from flask import Flask, Response, request
 
-_LEVEL = 4  # 30 KiB of a page in half a millisecond, a tenth larger than at 6
-_LEAST = 860  # bytes; what fits into one packet is no faster compressed
+_LEVEL = 4  # 30 KiB of a page in half a millisecond; the result is a tenth larger than at 6
+_LEAST = 860  # bytes; compressing a single packet saves no time
 _MOST_PADDING = 100  # bytes
 _TYPES = (
     "text/html", "text/css", "text/csv", "text/plain", "text/javascript", "application/json", "application/x-ndjson",
     "application/openapi+json", "application/yaml", "image/svg+xml",
 )  # fmt: skip
-_FILE_NAME = 8  # the flag of RFC 1952 that says that a name follows
+_FILE_NAME = 8  # the RFC 1952 flag for a file name
 
 
 def register(app: Flask) -> None:
@@ -49,7 +49,7 @@ def _compressed(response: Response) -> Response:
     response.headers["Content-Encoding"] = "gzip"
     etag, is_weak = response.get_etag()
     if etag and not is_weak:
-        response.set_etag(etag, weak=True)  # the same bytes only once they are unpacked
+        response.set_etag(etag, weak=True)  # the bytes are equal only when unpacked
     response.headers.pop("Accept-Ranges", None)
     return response
 
@@ -64,7 +64,7 @@ def _gzip(pieces: Iterable[bytes]) -> Iterator[bytes]:
     check, size = 0, 0
     with contextlib.ExitStack() as stack:
         if (close := getattr(pieces, "close", None)) is not None:
-            stack.callback(close)  # also where the client goes away
+            stack.callback(close)  # also if the client disconnects
         for piece in pieces:
             check, size = zlib.crc32(piece, check), size + len(piece)
             if packed := packer.compress(piece):

@@ -18,8 +18,8 @@ from app.core.extensions import is_away, reason_of
 from app.web.labels import error_lang, error_text
 
 log = structlog.get_logger()
-API = "/api/v1"  # below which every error says its parts, in English
-_SECRETS = ("token", "signed", "code")  # parts of addresses that are links of one person or for one use
+API = "/api/v1"  # below this path, every error lists its parts, in English
+_SECRETS = ("token", "signed", "code")  # parts of addresses that are links for one person or for one use
 
 _TITLES = {
     400: lazy_gettext("That did not work."),
@@ -142,7 +142,7 @@ def _error_reply(status: int, code: str, message: str, lang: str = "") -> tuple[
     title = str(_TITLES.get(status, _TITLES[400]))
     more = {"title": title, "message": message, "lang": lang, "typed": _typed() if status == 503 else None}
     if _is_in_study():
-        if status == 404:  # which link was expected is of no use to the person who has another one
+        if status == 404:  # the expected link is of no use to a person with another one
             more |= {"title": str(_LOST_TITLE), "message": str(_LOST), "lang": ""}
         elif status == 403:
             more["title"] = str(_TITLES[400])
@@ -160,7 +160,7 @@ def _typed() -> list[tuple[str, str]] | None:
         return None
     try:
         files, form = request.files, request.form
-    except HTTPException:  # nobody has read it before, and it cannot be
+    except HTTPException:  # it was not read before, and cannot be
         return None
     if any(file.filename for file in files.values()):
         return None

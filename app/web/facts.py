@@ -11,7 +11,7 @@ from app.games import GAMES
 from app.web.labels import LABELS, TRAINING_TITLES
 from app.web.translations import N_
 
-# What no form has a field for; "objective" and the like are called as forms call them.
+# Names of what no form has a field for; "objective" and the like are named as in forms.
 _FACTS: Mapping[str, str] = {
     "characters_before_cut": N_("Characters before it was cut"), "counts": N_("On the table"), "device": N_("Device"),
     "dtype": N_("Computed in"), "finish_reason": N_("Ended by"),
@@ -25,8 +25,8 @@ _FACTS: Mapping[str, str] = {
     "structured": N_("Moves as JSON"),
     "tokenizer": N_("Tokenizer"), "values": N_("Worth to each seat"), "word": N_("Word"),
 }  # fmt: skip
-_OF_ONE_SEAT: Mapping[str, str] = {"values": N_("Worth")}  # what a seat's own ones are called
-_VALUES: Mapping[str, Mapping[Any, str]] = {  # of facts whose values have names; worded as forms word them
+_OF_ONE_SEAT: Mapping[str, str] = {"values": N_("Worth")}  # names for a seat's own ones
+_VALUES: Mapping[str, Mapping[Any, str]] = {  # of facts whose values have names; worded as in forms
     **{name: schema["labels"] for game in GAMES.values() for name, schema in game.fields.items() if "labels" in schema},
     "first": {0: N_("first seat"), 1: N_("second seat")},
 }
@@ -67,7 +67,7 @@ def fact(value: Any, name: str = "") -> str:
     if isinstance(value, int | float):
         return str(format_decimal(value, "0.######")).replace("-", "−")
     if isinstance(value, Mapping):
-        if name == "response_format":  # with a schema, for which files are the place
+        if name == "response_format":  # with a schema, which belongs in files
             return str(value.get("type"))
         return ", ".join(f"{fact_label(key)}: {fact(each, key)}" for key, each in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -28,12 +28,12 @@ from app.core.extensions import came_second, db, is_locked, open_engine, reading
 from app.models import FormRequest
 
 PATIENCE = 10.0  # seconds
-_THREADS = 8  # on PostgreSQL, where who waits for a row that somebody else has keeps nobody from another row
-_RACES = 3  # tries of a transaction that another one was faster than
+_THREADS = 8  # on PostgreSQL, where waiting for a locked row keeps nobody from another row
+_RACES = 3  # tries of a transaction that others were faster than
 _EXTENSION = "parlor.writes"
-_KEY = "request_key"  # the field of a form
+_KEY = "request_key"  # the form field
 _NOT_CONTENT = (_KEY, "csrf_token")
-_KEPT = timedelta(days=30)  # how long it is known that a form was taken
+_KEPT = timedelta(days=30)  # how long a submitted form is remembered
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ def close() -> None:
 
 def _writer() -> "_FormWriter":
     writers = current_app.extensions.setdefault(_EXTENSION, {})
-    hub = get_hub()  # what a pool belongs to; a web process has one
+    hub = get_hub()  # the owner of a pool; a web process has one
     if hub not in writers:
         writers[hub] = _FormWriter(db.engine)
     return cast(_FormWriter, writers[hub])
@@ -134,7 +134,7 @@ class _Attempt:
     def __init__(self, work: Callable[[Session], object], deadline: float) -> None:
         self.work = work
         self.deadline = deadline
-        self._decided: list[str] = []  # appending is atomic, also between threads
+        self._decided: list[str] = []  # appending is atomic, even between threads
 
     def begin(self) -> bool:
         """Record that the transaction holds its lock. False if nobody waits for it any more."""

@@ -22,7 +22,7 @@ from app.web.form_writes import write
 from app.web.seats import settings
 
 _CODE, _ANSWER = "guest", "training"  # in the session cookie
-ASKED, AGREED = "training_asked", "training_consent"  # fields of the form
+ASKED, AGREED = "training_asked", "training_consent"  # the form's fields
 
 
 def question() -> str:

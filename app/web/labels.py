@@ -84,8 +84,8 @@ _LINES = (
     "start_training",
     "sft",
     "train",
-)  # fields of forms in which fields of trainings are typed, a line each
-_ENGLISH = Markup(' lang="en"')  # for the element that holds the text
+)  # form fields in which training fields are typed, one per line
+_ENGLISH = Markup(' lang="en"')  # for the element around the text
 
 
 def error_text(error: AppError, *, labels: bool = False, at: str = "") -> str:
@@ -101,7 +101,7 @@ def error_text(error: AppError, *, labels: bool = False, at: str = "") -> str:
 def in_code(text: str) -> Markup:
     """A text for a page, with anything in back-ticks set as code. The texts are also written for terminals."""
     parts = text.split("`")
-    if len(parts) % 2 == 0:  # one is left over, which opens nothing
+    if len(parts) % 2 == 0:  # the last one has no partner, and opens nothing
         parts[-2:] = ["`".join(parts[-2:])]
     marked = Markup("<code>{}</code>")
     return Markup().join(marked.format(part) if place % 2 else escape(part) for place, part in enumerate(parts))

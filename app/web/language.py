@@ -117,6 +117,6 @@ def _page_before() -> str:
 
 
 def _varies(response: Response) -> Response:
-    if response.mimetype in ("text/html", "application/json"):  # which may be a chart
+    if response.mimetype in ("text/html", "application/json"):  # JSON may be a chart
         response.vary.add("Accept-Language")
     return response

@@ -12,11 +12,11 @@ from app.matches.lobby import GuestMatchRequest
 from app.web.extensions import limiter
 from app.web.seats import settings
 
-# One budget for the page and the API.
+# The page and the API share one budget.
 guest_limit: dict[str, Any] = {
     "limit_value": lambda: f"{settings().GUEST_MATCHES_PER_MINUTE} per minute",
     "scope": "guest matches",
-    # A start that was refused for another reason costs nothing.
+    # A start refused for another reason is not counted.
     "deduct_when": lambda response: response.status_code not in (403, 409, 503),
     "exempt_when": lambda: settings().GUEST_MATCHES_PER_MINUTE == 0,
     "error_message": lambda: gettext("That was a lot of games in a short time. Please wait a minute and try again."),
@@ -25,7 +25,7 @@ guest_limit: dict[str, Any] = {
 
 def give_back_attempt() -> None:
     """Undo the counting of this request."""
-    with contextlib.suppress(RedisError):  # without the broker nothing is counted but in this process's limits
+    with contextlib.suppress(RedisError):  # without the broker, only this process's limits count
         for each in limiter.current_limits:
             limiter.limiter.hit(each.limit, *each.request_args, cost=-1)
 

@@ -18,8 +18,8 @@ from app.core.errors import Phrase, Unavailable
 from app.web.extensions import limiter
 from app.web.limits import give_back_attempt
 
-BY_ADDRESS, BY_NAME = "30 per 5 minutes", "10 per 5 minutes"  # BY_NAME: from one address, for one name
-SLOW_SECONDS = 2.0  # that an attempt takes longer
+BY_ADDRESS, BY_NAME = "30 per 5 minutes", "10 per 5 minutes"  # BY_NAME: for one address and one name
+SLOW_SECONDS = 2.0  # added to an attempt
 _SLOW_AFTER = parse("10 per 5 minutes")
 _FROM_ANYWHERE = "wrong passwords for a name"
 _MOST_WAITING = 32
@@ -50,7 +50,7 @@ def hashing(work: Callable[..., T], *arguments: object) -> T:
 
 def attempt(name: str) -> None:
     """Count an attempt at the password of a name. Sleeps for a while if many were wrong lately."""
-    with contextlib.suppress(RedisError):  # without the broker nothing is counted but in this process's limits
+    with contextlib.suppress(RedisError):  # without the broker, only this process's limits count
         if not limiter.limiter.hit(_SLOW_AFTER, _FROM_ANYWHERE, name):
             sleep(SLOW_SECONDS)
 

@@ -24,7 +24,7 @@ def give_signs_of_life(app: Flask) -> None:
     settings = app.config["SETTINGS"]
     tell = make_publisher(settings.redis_url)
     owner = f"{socket.gethostname()} {os.getpid()} {time.time()}"[-80:]
-    # Each process on a machine has a port of its own, which it keeps; the name of a container is another one each time.
+    # Each process on a machine has its own port, and keeps it; a container's name changes each time.
     sign = partial(give_sign_of_life, process=str(settings.PORT), owner=owner)
     taken = True
     with app.app_context():
@@ -32,7 +32,7 @@ def give_signs_of_life(app: Flask) -> None:
             try:
                 delayed, taken = write(sign), True
             except (Unavailable, SQLAlchemyError) as error:
-                if taken:  # one line for each time that the database is away
+                if taken:  # one line each time the database goes away
                     log.warning("the database took no sign of life, trying again", error=reason_of(error))
                 delayed, taken = (), False
             if delayed:

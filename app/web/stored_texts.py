@@ -18,13 +18,13 @@ from app.web.labels import in_code
 from app.web.translations import N_, read_catalog
 
 _VALUE = re.compile(r"%\((\w+)\)s")
-_LEAST = 5  # letters of a pattern beside its values: fewer, such as those of "%(this)s or %(that)s", fit too much
-_SENTENCE = 4  # words: fewer are taken for a name
-_DEPTH = 10  # of values within values
-_SEPARATORS = (": ", "; ", ", ")  # between what an error says: what it is about, what was expected, what to do
+_LEAST = 5  # letters of a pattern besides its values: with fewer, as in "%(this)s or %(that)s", it matches too much
+_SENTENCE = 4  # words: shorter texts count as names
+_DEPTH = 10  # levels of nested values
+_SEPARATORS = (": ", "; ", ", ")  # between an error's parts: its subject, what was expected, what to do
 
 
-# What workers store and no Phrase says; tests/integration/test_stored_texts.py has each made by what stores it.
+# Texts that workers store without a Phrase; tests/integration/test_stored_texts.py has each made by its own code.
 STORED = (
     N_("budget of %(budget)s reached: %(spent)s spent; resume with a higher one"),
     N_("budget of %(budget)s tokens reached: %(spent)s spent; resume with a higher one"),
@@ -124,7 +124,7 @@ def _patterns(language: str) -> Sequence[_Pattern]:
         letters = sum(character.isalpha() for piece in pieces for character in piece)
         if not names or letters < _LEAST or len({*names}) < len(names):
             continue
-        # What a text is about, before a colon, is no value that a phrase may begin with.
+        # The subject of a text, before a colon, is no value that a phrase may begin with.
         begin = "(?!.*: )" if template.startswith("%(") and template not in STORED else ""
         form = begin + _VALUE.sub(lambda value: f"(?P<{value[1]}>.+?)", _escaped(template))
         pattern = _Pattern(max(pieces, key=len).replace("%%", "%"), re.compile(form, re.S), translation)

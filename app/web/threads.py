@@ -20,7 +20,7 @@ def off_loop(work: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
     def done() -> tuple[R | None, Exception | None]:
         try:
             return work(*arguments, **named), None
-        except Exception as error:  # handed over rather than raised: the pool would print it as well
+        except Exception as error:  # returned rather than raised: the pool would also print it
             return None, error
 
     found, error = get_hub().threadpool.apply(done)

@@ -29,7 +29,7 @@ def check(settings: Settings, ticket: object, match_id: str) -> int:
             ),
             code="expired_ticket",
         ) from None
-    except (BadSignature, UnicodeError):  # half a character has no bytes that could be signed
+    except (BadSignature, UnicodeError):  # half a character has no bytes to sign
         raise NotAllowed(
             Phrase("ticket: expected one that this server signed, got another; open the game again")
         ) from None

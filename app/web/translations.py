@@ -21,7 +21,7 @@ from app.core.config import ENGLISH, TRANSLATIONS
 from app.games import titles
 
 _SCRIPTS = "static/js/"
-_MANY = 200  # numbers up to here show every plural form of every language
+_MANY = 200  # the numbers up to here include every plural form of every language
 
 
 def N_(text: str) -> str:  # noqa: N802 - the name by which gettext knows it
@@ -29,7 +29,7 @@ def N_(text: str) -> str:  # noqa: N802 - the name by which gettext knows it
     return text
 
 
-# What the layers below say in English because they know no languages, and pages show.
+# Texts that lower layers give in English, as they know no languages, and that pages show.
 FROM_BELOW = (
     N_("House partner"),
     *(N_("resigned"), N_("aborted"), N_("timeout"), N_("abandoned")),
@@ -156,7 +156,7 @@ def script_words(language: str) -> dict[str, Any]:
     for message in catalog:
         forms = [message.string] if isinstance(message.string, str) else list(message.string or ())
         if not (all(forms) and any(path.startswith(_SCRIPTS) for path, _ in message.locations)):
-            continue  # what is not translated yet is said in English
+            continue  # untranslated texts stay English
         if isinstance(message.id, str):
             words[message.id] = forms[0]
         else:

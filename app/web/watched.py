@@ -18,7 +18,7 @@ from app.rounds.job import ROUND
 from app.rounds.prices import prices_of_round
 from app.rounds.progress import RecentPace, figures, mean_pace
 
-_PRICED = 15.0  # seconds for which prices are good
+_PRICED = 15.0  # seconds for which prices are valid
 
 
 class WatchedKind:
