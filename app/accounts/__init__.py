@@ -69,7 +69,7 @@ def check_new_name(session: Session, name: str) -> None:
             "name",
             expected=Phrase("one that is not taken"),
             got=name,
-            remedy=Phrase("`flask user link` signs that one in"),
+            remedy=Phrase("`flask user link` signs that user in"),
         )
 
 

@@ -19,9 +19,9 @@ from app.models import ApiRequest, ApiToken, User
 
 READ, RUN, PEOPLE = "read", "run", "people"
 SCOPES = {
-    READ: Phrase("look at everything but who participants are"),
+    READ: Phrase("view everything except participants’ identities"),
     RUN: Phrase("create, cancel and resume jobs"),
-    PEOPLE: Phrase("see the ids of participants, their recruiter’s too, and what each did"),
+    PEOPLE: Phrase("see participants’ ids, including those of their recruiter, and what each did"),
 }
 PREFIX = "parlor_"  # lets people and secret scanners recognise a token
 USUAL_DAYS, MOST_DAYS = 90, 366

@@ -163,9 +163,9 @@ def _refuse_taken(session: Session, name: str) -> None:
         select(Alignment.id).where(Alignment.name == name, Alignment.status.in_(states.LIVE)).limit(1)
     )
     if taken is not None:
-        got = Phrase("%(name)s, whose model %(model)s is there already", name=shown(name), model=taken)
+        got = Phrase("%(name)s, whose model %(model)s already exists", name=shown(name), model=taken)
     elif duplicate is not None:
-        got = Phrase("%(name)s, which alignment %(number)s has, and it is not over", name=shown(name), number=duplicate)
+        got = Phrase("%(name)s, used by unfinished alignment %(number)s", name=shown(name), number=duplicate)
     else:
         return
     raise Conflict("name", expected=Phrase("one that is not taken"), got=got)

@@ -55,7 +55,7 @@ class AlignmentSpec(JobSpec):
         use="trained",
         suggested="trained",
         metavar="MODEL",
-        heading="Who learns, and from what first",
+        heading="Learning model and first training",
     )
     demonstrations: str | None = asked(
         "Demonstrations",
@@ -76,7 +76,7 @@ class AlignmentSpec(JobSpec):
     )
     share: float = asked(
         "Share of the model that learns",
-        "Of the agents, among the shares below. Alone, it has all of them.",
+        "Of the agents, relative to the shares below. Alone, it has them all.",
         1.0,
         metavar="S",
         gt=0,
@@ -91,12 +91,12 @@ class AlignmentSpec(JobSpec):
         use="chat",
         metavar="MODEL[=SHARE]",
         max_length=MOST_MODELS - 1,
-        unset="the model that learns alone",
+        unset="only the model that learns",
     )
     observers: tuple[str, ...] = asked_observers()
     raters: tuple[str, ...] = asked(
         "Raters",
-        "They compare the models in the end.",
+        "Models that make the final comparison.",
         (),
         widget="models",
         use="chat",
@@ -112,12 +112,12 @@ class AlignmentSpec(JobSpec):
         "Preset",
         "Fields of stable-alignment, and how the rows of the society are mixed.",
         PUBLISHED,
-        labels={PUBLISHED: "as published", PUBLISHED_CODE: "as the published code does where nothing is said"},
+        labels={PUBLISHED: "as published", PUBLISHED_CODE: "the defaults of the published code"},
         heading="The training on the data of the first society",
     )
     train: Mapping[str, Any] = asked(
         "Fields of the second training",
-        "Laid over the preset; one a line, such as batch = 8.",
+        "They override the preset; one a line, such as batch = 8.",
         {},
         widget="training",
         method=ALIGN,
@@ -130,7 +130,7 @@ class AlignmentSpec(JobSpec):
         unset="a fifth of the questions, which the societies are then not asked",
         widget="file",
         metavar="FILE",
-        heading="The comparison in the end",
+        heading="The final comparison",
     )
     sampling: AnswerSampling = asked_sampling("")
     name: str = asked(

@@ -55,12 +55,12 @@ def inspect_log(session: Session, choice: MatchFilter, form: str) -> Iterator[by
     if not games:
         raise NotFound("matches", expected=Phrase("at least one"), got=in_words(choice))
     if len(games) > 1:
-        raise Invalid("game", expected=Phrase("one of them, as a log is of one game"), got=", ".join(sorted(games)))
+        raise Invalid("game", expected=Phrase("only one, as a log covers one game"), got=", ".join(sorted(games)))
     hidden = session.scalar(select(func.count()).select_from(MatchRow).where(*conditions(choice), is_blinded())) or 0
     if hidden:
         raise Conflict(
             "matches",
-            expected=Phrase("none of waves that are not frozen"),
+            expected=Phrase("no matches from unfrozen waves"),
             got=hidden,
             remedy=Phrase("freeze the wave, or choose other matches"),
         )

@@ -111,9 +111,8 @@ def _played_and_quality(board: Leaderboard, language: Language) -> list[Chart]:
     ]
     best = max(known, key=lambda name: known[name].score)
     sentence = gettext(
-        "Who stands further right ends fewer matches by refused moves or no answer; who stands higher gets more in"
-        " those that are played to their end. Highest product: %(player)s, %(score)s. The figures at the points:"
-        " %(players)s.",
+        "Players further right end fewer matches by refused moves or no answer; players higher up score better in "
+        "matches played to the end. Highest product: %(player)s, %(score)s. The numbers at the points: %(players)s.",
         player=language.player(best),
         score=language.decimals(known[best].score, 1),
         players=", ".join(f"{place} {language.player(name)}" for place, name in enumerate(known, 1)),

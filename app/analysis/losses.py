@@ -189,7 +189,7 @@ def _losses_in_words(called: str, train: Points, held_out: Points, registered: i
         at, best = min(held_out, key=lambda each: each[1])
         said.append(
             language.gettext(
-                "On what was held out it was %(latest)s last, and best at step %(step)s: %(best)s.",
+                "On held-out data it was last %(latest)s, and best at step %(step)s: %(best)s.",
                 latest=shown_figure(held_out[-1][1], language),
                 step=at,
                 best=shown_figure(best, language),

@@ -74,7 +74,7 @@ def mean_chart(name: str, means: Sequence[RunningMean], language: Language = ENG
         return None
     gettext = language.gettext
     data = [each._asdict() for each in means]
-    x, y = gettext("Matches that are over"), gettext("Mean score so far")
+    x, y = gettext("Finished matches"), gettext("Mean score so far")
 
     def draw(colours: Palette) -> Spec:
         place = {"field": "matches", "type": "quantitative", "title": x, "scale": {"nice": False, "zero": False}}
@@ -128,4 +128,4 @@ def mean_chart(name: str, means: Sequence[RunningMean], language: Language = ENG
 def curves(session: Session, row: RoundRow) -> Sequence[Curve]:
     """The curve of a round."""
     points = [(each.matches, each.mean) for each in running_means(session, row.id)]
-    return [Curve("score", Phrase("Mean score so far"), Phrase("Matches that are over"), points)]
+    return [Curve("score", Phrase("Mean score so far"), Phrase("Finished matches"), points)]

@@ -59,7 +59,7 @@ def method_curves(name: str, called: str, events: Events, language: Language = E
     )
     sentence = language.gettext("Of %(job)s: %(figures)s.", job=called, figures=said)
     header = (language.gettext("Figure"), language.gettext("First step"), language.gettext("Last step"))
-    title = language.gettext("What the loss tells")
+    title = language.gettext("Extra training metrics")
     return Chart(name, title, Description(sentence, header, first_and_last), draw, values, language)
 
 

@@ -27,7 +27,7 @@ def beside(figure: Figure, unit: str, language: Language = ENGLISH) -> str:
     """The addition to a figure: its interval, or why it has none, and its n; empty if there is no figure."""
     uncertainty = interval(figure, unit, language)
     if not uncertainty and figure.no_interval:
-        uncertainty = language.gettext("no interval of %(number)s", number=language.translate(figure.no_interval))
+        uncertainty = language.gettext("no interval for %(number)s", number=language.translate(figure.no_interval))
     return ", ".join(each for each in (uncertainty, f"n = {figure.n}" if figure.n else "") if each)
 
 

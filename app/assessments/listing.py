@@ -19,7 +19,7 @@ from app.registry.listing import model_column, model_name
 from app.registry.prices import known_cost, prices_of_model
 
 COUNTS = {  # counts on a page, by their columns
-    "failed": Phrase("Answers refused"), "ratings": Phrase("Ratings"), "unread_ratings": Phrase("Unread ratings"),
+    "failed": Phrase("Answers refused"), "ratings": Phrase("Ratings"), "unread_ratings": Phrase("Unreadable ratings"),
     **CALLS,
 }  # fmt: skip
 

@@ -42,20 +42,20 @@ _ASKED = (
     fact("question_source", "Questions"),
     fact("questions", "Questions asked", lambda each: each.row.asked),
     fact("left_out", "Left out, as a model was trained on them"),
-    fact("learnt_from", "Looked for in", none=Phrase("no training data of either is here")),
+    fact("learnt_from", "Data searched", none=Phrase("no training data of either is here")),
     fact("sampling", "Sampling", none=Phrase("each model’s own")),
     fact("seed", "Seed", digits="0"),
 )
 _HINT = Phrase(
-    "An unread rating held no number from 1 to 7; a question with such a rating, or with an answer that a model"
-    " refused, is in no pair of that rater."
+    "An unreadable rating held no number from 1 to 7; a question with one, or with an answer that a model refused, is "
+    "in none of that rater’s pairs."
 )
 
 
 def _lead(item: AssessmentListItem) -> list[Phrase]:
     model, base = model_cell(item.model), model_cell(item.base)
     return [
-        Phrase("%(model)s beside %(base)s: both answer the same questions, which neither was trained on here.",
+        Phrase("%(model)s against %(base)s: both answer the same questions, on which neither was trained here.",
                model=model, base=base)
     ]  # fmt: skip
 

@@ -12,7 +12,7 @@ from app.society.config import LARGEST_SEED
 from app.society.material import QUESTIONS
 
 MOST_RATERS = 20
-_OWN = "as the preset says, else as the model has it"
+_OWN = "the preset’s, otherwise the model’s own"
 
 
 class AnswerSampling(SpecPart):
@@ -28,14 +28,14 @@ class AnswerSampling(SpecPart):
     )
     top_p: float | None = asked("Top-p of the answers", "0 to 1.", None, unset=_OWN, metavar="P", ge=0, le=1)
     top_k: int | None = asked(
-        "Top-k of the answers", "Of local models.", None, unset=_OWN, metavar="K", ge=1, le=1_000_000
+        "Top-k of the answers", "Local models only.", None, unset=_OWN, metavar="K", ge=1, le=1_000_000
     )
     max_tokens: int | None = asked(
-        "Most tokens of an answer", "What is longer is cut off.", None, unset=_OWN, metavar="N", ge=1, le=1_000_000
+        "Most tokens of an answer", "Longer output is cut off.", None, unset=_OWN, metavar="N", ge=1, le=1_000_000
     )
     no_repeat_ngram: int | None = asked(
-        "Tokens in a row that never come twice",
-        "Of local models. 2: no pair of tokens is written twice.",
+        "No-repeat n-gram size",
+        "Local models only. 2: no pair of tokens is written twice.",
         None,
         unset=_OWN,
         metavar="N",
@@ -53,7 +53,7 @@ def asked_sampling(heading: str) -> AnswerSampling:
     """The spec field for the sampling of the answers."""
     found: AnswerSampling = asked(
         "Sampling",
-        "Of both models’ answers. The fields below are laid over it.",
+        "For both models’ answers. The fields below override it.",
         AnswerSampling(),
         heading=heading,
         prefix="answer_",
@@ -80,7 +80,7 @@ class AssessmentSpec(JobSpec):
     )
     base: str = asked(
         "Base",
-        "The one beside it: usually what the model was trained from.",
+        "The model to compare with: usually the one it was trained from.",
         widget="model",
         use="chat",
         metavar="BASE",
@@ -88,8 +88,8 @@ class AssessmentSpec(JobSpec):
     )
     raters: tuple[str, ...] = asked(
         "Raters",
-        "They get the prompts of a society’s observers. Each question takes two answers, and of each rater two ratings"
-        " of either answer: 100 questions and 2 raters are 1,000 calls.",
+        "They get the prompts of a society’s observers. Each question takes two answers, and two ratings of each "
+        "answer from each rater: 100 questions and 2 raters make 1,000 calls.",
         widget="models",
         use="chat",
         suggested="observer",
@@ -109,7 +109,7 @@ class AssessmentSpec(JobSpec):
     sampling: AnswerSampling = asked_sampling("Sampling and seed")
     seed: int = asked(
         "Seed",
-        "Of the answers and the ratings. Both models answer a question with the same one.",
+        "For answers and ratings. Both models answer a question with the same seed.",
         0,
         metavar="S",
         ge=0,
@@ -120,5 +120,5 @@ class AssessmentSpec(JobSpec):
     @model_validator(mode="after")
     def _two_models(self) -> Self:
         if self.model == self.base:
-            raise Invalid("base", expected=Phrase("another model than the one that is assessed"), got=self.base)
+            raise Invalid("base", expected=Phrase("a model other than the assessed one"), got=self.base)
         return self

@@ -89,9 +89,9 @@ _ASKED = (
     _used("cost", "Cost", Dollars),
 )
 _HINT = Phrase(
-    "Behind ± is the standard error: of a task that of a mean over its items, of the geometric mean by the delta"
-    " method. Differences of less than about three standard errors may be chance. Metrics that are no shares, such as a"
-    " perplexity, are not in percent, and the mean leaves them out."
+    "After ± is the standard error: for a task, that of the mean over its items; for the geometric mean, by the delta "
+    "method. Differences under about three standard errors may be chance. Metrics that are not shares, such as "
+    "perplexity, are not in percent and are left out of the mean."
 )
 _MEAN = fact("geometric_mean", "Geometric mean", values=_of_results(_mean))
 PAGE: JobPage[BenchmarkJob] = JobPage(

@@ -30,7 +30,7 @@ class BenchmarkSpec(JobSpec):
     )
     item_limit: int | None = asked(
         "Items of each task",
-        "Only the first so many.",
+        "Only each task’s first items.",
         None,
         unset="all",
         metavar="N",

@@ -69,11 +69,9 @@ def create(
     )
     if taken is not None or duplicate is not None:
         got = (
-            Phrase("%(name)s, whose model %(model)s is there already", name=shown(name), model=taken)
+            Phrase("%(name)s, whose model %(model)s already exists", name=shown(name), model=taken)
             if taken
-            else Phrase(
-                "%(name)s, which campaign %(campaign)s has, and it is not over", name=shown(name), campaign=duplicate
-            )
+            else Phrase("%(name)s, used by unfinished campaign %(campaign)s", name=shown(name), campaign=duplicate)
         )
         raise Conflict("name", expected=Phrase("one that is not taken"), got=got)
     whole = spec.model_copy(update={"name": name, "material": play.source})
@@ -119,7 +117,7 @@ def _with_matches(spec: CampaignSpec, play: Material) -> CampaignSpec:
     found = spec.model_copy(update={"matches": matches})
     few = next((name for name, number in found.matches_against.items() if not number), None)
     if few is not None:
-        expected = Phrase("a share that is 2 matches and more of %(matches)s", matches=matches)
+        expected = Phrase("a share that is at least 2 of %(matches)s matches", matches=matches)
         raise Invalid("play_with", expected=expected, got=Phrase("%(name)s with less", name=few))
     return found
 
@@ -131,7 +129,7 @@ def _check_player(session: Session, spec: CampaignSpec, field: str, name: str) -
     except NotFound as error:
         raise Invalid(field, **{**error.parts, "remedy": Phrase("or none")}) from None
     if name == spec.base:
-        raise Invalid(field, expected=Phrase("another model than the base, or none"), got=name)
+        raise Invalid(field, expected=Phrase("a model other than the base, or none"), got=name)
     return found
 
 

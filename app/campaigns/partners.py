@@ -14,7 +14,7 @@ def shares_of(given: Mapping[str, float | str]) -> Mapping[str, float]:
     if rest <= 0:
         raise Invalid(
             "play_with",
-            expected=Phrase("shares below 1 in all, as some matches are the model’s with itself"),
+            expected=Phrase("shares that sum to less than 1, as some matches are self-play"),
             got=Verbatim(f"{1 - rest:g}"),
         )
     equal = rest / (len(given) - len(said) + 1)

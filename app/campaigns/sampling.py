@@ -23,7 +23,7 @@ class CampaignSampling(SpecPart):
 
     temperature: Temperature | None = asked(
         "Temperature",
-        "0, which is greedy, to 2, of playing and of evaluating; none: the model’s own.",
+        "0 (greedy) to 2, for playing and evaluating; none: the model’s own.",
         None,
         unset="as the game’s paper did, or the model’s own",
         empty="the model’s own",
@@ -40,7 +40,7 @@ class CampaignSampling(SpecPart):
         note=_usual_sampling("top_k"),
     )
     max_tokens: Whole | None = asked(
-        "Most tokens of a move", "What is longer is cut off.", None, unset="the game’s limit", metavar="N"
+        "Most tokens of a move", "Longer output is cut off.", None, unset="the game’s limit", metavar="N"
     )
 
     def of_game(self, game: str) -> Self:

@@ -101,7 +101,7 @@ class CampaignSpec(JobSpec):
         metavar="N",
     )
     start: Literal["previous", "base"] = asked(
-        "Each training goes on from",
+        "Each training starts from",
         "Whose weights a new model begins with.",
         PREVIOUS,
         metavar="previous|base",
@@ -109,7 +109,7 @@ class CampaignSpec(JobSpec):
     )
     data_of: Literal["last", "all"] = asked(
         "Learns from",
-        "Methods that learn from rewards take the last round alone, as one model has to have played all rows.",
+        "Methods that learn from rewards use only the last round, as one model must have played all rows.",
         LAST,
         metavar="last|all",
         labels={LAST: "the last round", ALL_ROUNDS: "all rounds so far"},
@@ -152,14 +152,14 @@ class CampaignSpec(JobSpec):
     )
     start_data: int | None = asked(
         "Starts with the dataset",
-        "One iteration more, the first, learns from it: imported, of people’s matches, or any other of conversations.",
+        "An extra first iteration learns from it: imported, from people’s matches, or any other with conversations.",
         None,
         heading="What comes before the rounds",
         **_DATASET,
     )
     teacher: str | None = asked(
         "Starts with a teacher",
-        "One iteration more, the first, learns from what won when this stronger model played with itself.",
+        "An extra first iteration learns from what won when this stronger model played itself.",
         None,
         unset="none",
         widget="model",
@@ -167,7 +167,7 @@ class CampaignSpec(JobSpec):
         metavar="MODEL",
     )
     start_method: str = asked(
-        "How it learns from that", "Rewards are for what the base itself has played.", METHODS[0], **_METHOD
+        "How it learns from that", "Rewards need matches that the base itself played.", METHODS[0], **_METHOD
     )
     start_training: dict[str, Any] = asked(
         "Further fields of that training",
@@ -182,7 +182,7 @@ class CampaignSpec(JobSpec):
         "Settings of the game", "Such as objective=coop.", {}, widget="options", metavar="K=V", heading="What is played"
     )
     lenient: bool = asked_leniency()
-    sampling: CampaignSampling = asked("Sampling", "Of all models.", CampaignSampling())
+    sampling: CampaignSampling = asked("Sampling", "For all models.", CampaignSampling())
     material: str | None = asked_material(
         note=", of which a tenth is held out",
         hint="One in ten is held out for the evaluations.",
@@ -227,7 +227,7 @@ class CampaignSpec(JobSpec):
         le=1,
     )
     role_weights: bool = asked("Both roles weigh the same", "Where there are rewards: however often each wins.", True)
-    positive_only: bool = asked("Rewards above 0 alone", "All other moves are read and not learnt.", False)
+    positive_only: bool = asked("Rewards above 0 only", "All other moves are read and not learnt.", False)
     training: dict[str, Any] = asked(
         "Further fields of each training",
         "One a line, such as accumulation = 4.",

@@ -65,7 +65,7 @@ def _check_start(session: Session, home: Path, spec: CampaignSpec, row: Dataset)
         of = job_references(session, ROUND, gone)[gone[0]]
         raise Invalid(
             FIELD,
-            expected=Phrase("rows of matches that are there"),
+            expected=Phrase("rows of existing matches"),
             got=Phrase("%(name)s, which has rows of %(round)s, which was removed", name=called, round=of.words),
             remedy=Phrase("put that round back"),
         )

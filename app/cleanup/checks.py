@@ -89,7 +89,9 @@ def _of_kind(session: Session, kind: str, row: Any, listed: bool) -> Iterator[De
             yield from _datasets(session.scalars(made.order_by(Dataset.id)))
             yield from _of_naming_jobs(session, (), {"society"}, row.id, listed)
         elif kind == TRAINING.name and row.model_id is not None:
-            yield Dependent(_model(session.get_one(LanguageModel, row.model_id)), Phrase("this training has made it"))
+            yield Dependent(
+                _model(session.get_one(LanguageModel, row.model_id)), Phrase("it was made by this training")
+            )
 
 
 # ---- Models ----------------------------------------------------------------------
@@ -139,7 +141,7 @@ def _of_matches_and_waves(session: Session, row: LanguageModel) -> Iterator[Depe
     for version, name, status, frozen_at in session.execute(versions):
         if row.id in version.design.get("models", {}).values():
             open_ = status in ("open", "paused") and frozen_at is None
-            why = Phrase("a wave of it that is not closed plays this model") if open_ else Phrase("it plays this model")
+            why = Phrase("it has an unclosed wave that uses this model") if open_ else Phrase("it plays this model")
             yield Dependent(Reference("study", version.study_id, name), why, keeps=open_)
 
 

@@ -318,7 +318,7 @@ def _load_rows(database: Engine, removal: Removal, reader: ArchiveReader, tables
         raise Conflict(
             "removal",
             expected=Phrase("rows that still fit"),
-            got=Phrase("others in their place, or without what they refer to"),
+            got=Phrase("other rows in their place, or missing references"),
             subject=_subject(removal),
         ) from None
 

@@ -150,7 +150,7 @@ def _no_text(name: str, encoding: str) -> Invalid:
     return Invalid(
         None,
         expected=Phrase("a CSV table in UTF-8 or UTF-16"),
-        got=Phrase("bytes that are no text in %(encoding)s", encoding=Verbatim(encoding)),
+        got=Phrase("bytes that are not %(encoding)s text", encoding=Verbatim(encoding)),
         remedy=Phrase("save it as “CSV UTF-8”"),
         subject=Verbatim(name),
     )

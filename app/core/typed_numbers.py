@@ -45,7 +45,7 @@ _PLAIN_WHOLE = re.compile(r"[+-]?[0-9]+")
 _PLAIN_REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 IN_DIGITS = Phrase("a number in digits alone, such as 1200 or 3.5")
-_UNCLEAR = Phrase("a number without a mark between thousands, such as 1200, or with other decimals than three")
+_UNCLEAR = Phrase("a number without a thousands separator, such as 1200, or not with exactly three decimals")
 
 
 def read_typed_number(text: str, field: str, language: str = ENGLISH) -> Decimal:

@@ -106,7 +106,7 @@ def _span(least: float, above: float | None, most: float, below: float | None) -
         return Phrase("a number from %(low)s to below %(high)s", low=low, high=high)
     if below is None:
         return Phrase("a number above %(low)s to %(high)s", low=low, high=high)
-    return Phrase("a number above %(low)s to below %(high)s", low=low, high=high)
+    return Phrase("a number above %(low)s and below %(high)s", low=low, high=high)
 
 
 def is_storable(text: str) -> bool:

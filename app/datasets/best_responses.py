@@ -21,7 +21,7 @@ def best_responses(home: Path, row: Dataset) -> UnregisteredDataset:
     Raises NotFound if its file is missing, and Invalid for a dataset of another kind.
     """
     if row.kind != COMPARISONS:
-        expected = Phrase("one of comparisons")
+        expected = Phrase("a dataset of comparisons")
         raise Invalid("dataset", expected=expected, got=Verbatim(f"{row.reference}, which is of {row.kind}"))
     tally = ImportTally(FORMATS["parlor"])
     with store.path_of(home, row).open("rb") as rows:

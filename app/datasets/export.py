@@ -56,7 +56,7 @@ def form_of(kind: str, name: str, template: str | None = None) -> RowFormat | No
         fitting = either([PARLOR, *(each.name for each in FORMATS.values() if each.kind == kind)])
         raise Invalid(
             "format",
-            expected=Phrase("%(formats)s, as the dataset is one of %(kind)s", formats=fitting, kind=kind),
+            expected=Phrase("%(formats)s, as the dataset holds %(kind)s", formats=fitting, kind=kind),
             got=name,
         )
     if template is not None:

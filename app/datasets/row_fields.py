@@ -29,7 +29,7 @@ OF_ROWS: Mapping[str, Any] = {
 def asked_grounded() -> Any:
     """The field for keeping only seats whose proposal is grounded in the talk."""
     return asked(
-        "Grounded alone",
+        "Grounded only",
         "Of the seats that the filter keeps, only those whose proposal is their share of the last split named in the"
         " talk.",
         False,
@@ -40,8 +40,8 @@ def asked_control() -> Any:
     """The field for a control: the same experiment without the part that is thought to help."""
     return asked(
         "Control",
-        "To compare with: as many rows as the filter keeps of each round, but of any seats; or rewards that are dealt"
-        " out among the seats of a role at random.",
+        "For comparison: as many rows as the filter keeps of each round, but from any seats; or rewards dealt out at "
+        "random among the seats of a role.",
         NO_CONTROL,
         labels={
             NO_CONTROL: "none",

@@ -52,9 +52,7 @@ def read_rows(file: BinaryIO, name: str, most: int | None = None) -> Iterator[Ra
         else:
             yield from _jsonl_rows(limited)
     except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise Invalid(
-            None, expected=Phrase("a whole file"), got=Phrase("a damaged one of gzip"), subject=name
-        ) from None
+        raise Invalid(None, expected=Phrase("a whole file"), got=Phrase("a damaged gzip file"), subject=name) from None
 
 
 def _jsonl_rows(file: "_Limited") -> Iterator[RawRow]:
@@ -82,7 +80,7 @@ def read_row(number: int, line: bytes) -> RawRow:
     except UnicodeDecodeError:
         got = Phrase("bytes that are not UTF-8")
     except json.JSONDecodeError as error:
-        got = Phrase("none at column %(column)s", column=error.colno)
+        got = Phrase("invalid JSON at column %(column)s", column=error.colno)
     except RecursionError:
         got = Phrase("lists within lists without end")
     except ValueError:  # Python reads no whole number of more than 4,300 digits

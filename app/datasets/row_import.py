@@ -100,7 +100,7 @@ def refusal(wanted: RowImport, found: ImportTally) -> Invalid:
         None,
         expected=Phrase("rows of the format %(format)s", format=wanted.spec.format),
         got=Phrase("%(bad)s of %(all)s that are not (%(rows)s)", bad=found.bad, all=found.read, rows=listed),
-        remedy=Phrase("mend them, or leave them out (--skip-bad)"),
+        remedy=Phrase("fix them, or leave them out (--skip-bad)"),
         subject=Verbatim(wanted.spec.file),
     )
 

@@ -157,7 +157,7 @@ class DatasetRequestSpec(JobSpec):
     )
     matches: MatchChoice = asked(
         "Matches",
-        "What a match has to be beside that.",
+        "Further conditions they must meet.",
         MatchChoice(),
         without=("status",),
         first=("game", "reason", "since", "until"),
@@ -186,7 +186,7 @@ class DatasetRequestSpec(JobSpec):
     )
     models: tuple[str, ...] = asked(
         "Models",
-        "Only what these models of the registry said. A player among the conditions leaves the rows of both seats.",
+        "Only what these models of the registry said. A player condition keeps the rows of both seats.",
         (),
         unset="any",
         option="model",
@@ -213,14 +213,14 @@ class DatasetRequestSpec(JobSpec):
         le=1,
     )
     role_weights: bool = asked("Weights of roles", "Both roles count alike, however often each wins.", True)
-    positive_only: bool = asked("Positive rewards alone", "Moves with a reward of 0 or less weigh 0.", False)
+    positive_only: bool = asked("Positive rewards only", "Moves with a reward of 0 or less weigh 0.", False)
     message_weight: float = asked_weight("messages", "With 0 they are read and not learnt.")
     proposal_weight: float = asked_weight(
         "proposals", "Proposals are all moves that are no messages; declarations, too."
     )
     style: str | None = asked(
         "Prompt style",
-        "Of moves that no model was prompted for: of people, scripted players and imports.",
+        "For moves made without a prompt: by people, scripted players and in imports.",
         None,
         unset="that of the models in the matches, if all were prompted alike; or full",
         metavar="NAME",
@@ -240,17 +240,17 @@ class DatasetRequestSpec(JobSpec):
     )
     permutations: int = asked_permutations()
     seed: int | None = asked(
-        "Seed", "Of the wordings, of a control and of other orders.", None, unset="0", metavar="S", ge=0, lt=2**32
+        "Seed", "For the wordings, a control and other orders.", None, unset="0", metavar="S", ge=0, lt=2**32
     )
     reasoning: Literal["drop", "keep"] = asked(
         "Reasoning",
-        "Whether a move has what its model thought before it, which is then learnt with it.",
+        "Whether a move includes its model’s preceding reasoning, which is then learnt too.",
         DROP,
-        labels={DROP: "moves alone", KEEP: "moves with the reasoning before them"},
+        labels={DROP: "moves only", KEEP: "moves with the reasoning before them"},
         metavar="HOW",
     )
     name: str | None = asked(
-        "Name", "A name again becomes its next version.", None, unset="rounds and filter", metavar="NAME"
+        "Name", "An existing name makes its next version.", None, unset="rounds and filter", metavar="NAME"
     )
 
     @classmethod

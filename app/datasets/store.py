@@ -262,7 +262,7 @@ def check_usable(row: Dataset, field: str = "dataset") -> None:
         raise Conflict(
             field,
             expected=Phrase("one that may be trained on"),
-            got=Phrase("one that holds what a person withdrew on %(day)s", day=Verbatim(f"{row.unusable_at:%Y-%m-%d}")),
+            got=Phrase("one with data that a person withdrew on %(day)s", day=Verbatim(f"{row.unusable_at:%Y-%m-%d}")),
             remedy=None
             if "imported" in row.spec
             else Phrase("`flask dataset rebuild %(number)s` builds it without that", number=row.id),
@@ -271,7 +271,7 @@ def check_usable(row: Dataset, field: str = "dataset") -> None:
     if row.removed_at is not None:
         raise Conflict(
             field,
-            expected=Phrase("one whose file is there"),
+            expected=Phrase("one whose file exists"),
             got=Phrase("one that was removed on %(day)s", day=f"{row.removed_at:%Y-%m-%d}"),
             remedy=Phrase("`flask storage removed` says how to put it back"),
             subject=Phrase("dataset %(number)s", number=row.id),

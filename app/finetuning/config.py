@@ -106,14 +106,14 @@ def check_rows(method: str, kind: str, first: Mapping[str, Any] | None, dataset:
     if kind != rows.kind:
         raise Invalid(
             "dataset",
-            expected=Phrase("one of %(kind)s, which %(method)s learns from", kind=_KINDS[rows.kind], method=method),
-            got=Phrase("%(name)s, which is one of %(kind)s", name=dataset, kind=_KINDS[kind]),
+            expected=Phrase("a dataset of %(kind)s, as %(method)s needs", kind=_KINDS[rows.kind], method=method),
+            got=Phrase("%(name)s, which holds %(kind)s", name=dataset, kind=_KINDS[kind]),
         )
     if first is not None and (key := rows.missing(first)) is not None:
         raise Invalid(
             "dataset",
             expected=Phrase("moves with a %(key)s each, which %(method)s needs", key=key, method=method),
-            got=Phrase("%(name)s, whose first row has a move without", name=dataset),
+            got=Phrase("%(name)s, whose first row has a move without it", name=dataset),
             remedy=_REMEDIES.get(key),
         )
 
@@ -125,10 +125,10 @@ def check_base(method: str, name: str | None, bases: Phrase) -> None:
     """
     if find_method(method).goes_on_from_base:
         if not name:
-            expected = Phrase("the %(kind)s that %(method)s goes on from", kind=bases, method=method)
+            expected = Phrase("the %(kind)s that %(method)s starts from", kind=bases, method=method)
             raise Invalid("base", expected=expected, got=Phrase("none"))
     elif name:
-        expected = Phrase("none with %(method)s, which begins from nothing", method=method)
+        expected = Phrase("none with %(method)s, which starts from scratch", method=method)
         raise Invalid("base", expected=expected, got=name)
 
 
@@ -160,7 +160,7 @@ def check_supervised(method: str, name: str | None, kind: str = CONVERSATIONS) -
         raise Invalid(
             SFT_DATA,
             expected=Phrase("a dataset of %(kind)s", kind=_KINDS[CONVERSATIONS]),
-            got=Phrase("%(name)s, which is one of %(kind)s", name=name, kind=_KINDS[kind]),
+            got=Phrase("%(name)s, which holds %(kind)s", name=name, kind=_KINDS[kind]),
         )
 
 

@@ -113,6 +113,6 @@ def refuse_taken(session: Session, name: str, but: int | None = None) -> None:
     if (number := session.scalar(other.limit(1))) is not None:
         raise Conflict(
             "name",
-            expected=Phrase("one that no other job makes"),
-            got=Phrase("%(name)s, which job %(number)s does", name=shown(name), number=number),
+            expected=Phrase("one that no other job uses"),
+            got=Phrase("%(name)s, which job %(number)s uses", name=shown(name), number=number),
         )

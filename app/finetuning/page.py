@@ -29,15 +29,15 @@ def _lead(item: TrainingListItem) -> list[Phrase]:
     model = model_cell(item.model) or Verbatim(item.row.name)
     base, dataset = model_cell(item.base), dataset_cell(item.dataset)
     found = [
-        Phrase("Makes %(model)s from nothing on %(dataset)s.", model=model, dataset=dataset)
+        Phrase("Trains %(model)s from scratch on %(dataset)s.", model=model, dataset=dataset)
         if base is None
-        else Phrase("Makes %(model)s from %(base)s on %(dataset)s.", model=model, base=base, dataset=dataset)
+        else Phrase("Trains %(model)s from %(base)s on %(dataset)s.", model=model, base=base, dataset=dataset)
     ]
     if item.sft_dataset is not None:
         mixed_in = dataset_cell(item.sft_dataset)
         found.append(Phrase("Rows of %(dataset)s are mixed in and learnt as they are.", dataset=mixed_in))
     if item.model is None:
-        found.append(Phrase("It can be played against as soon as the job is done."))
+        found.append(Phrase("You can play against it as soon as the job is done."))
     return found
 
 

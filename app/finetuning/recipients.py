@@ -59,7 +59,7 @@ def check_recipient(session: Session, dataset: Dataset, base: LanguageModel | No
             field,
             expected=Phrase("games of people whose consent names %(name)s as a recipient for training", name=recipient),
             got=Phrase(
-                "%(dataset)s, with %(without)s of %(count)s games with people whose consent does not",
+                "%(dataset)s, with %(without)s of %(count)s games with people whose consent does not name it",
                 dataset=dataset.reference,
                 without=without,
                 count=sum(by_version.values()),

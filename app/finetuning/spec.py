@@ -42,10 +42,10 @@ class TrainingBudget(JobBudget):
     """The budget of a training at a vendor. A local training calls nobody."""
 
     usd: float | None = asked_usd(
-        "Of a training at a vendor. It stops until it is resumed with more: at OpenAI and Together before anything is"
-        " sent, if by its estimate it would cost more with earlier tries; at Tinker when so much is spent."
+        "For training at a vendor. It stops until it is resumed with more: at OpenAI and Together before anything is "
+        "sent, if the estimate plus earlier tries exceeds this; at Tinker once this much is spent."
     )
-    tokens: int | None = asked_tokens("The same for trained tokens, those of all epochs, whatever they cost.")
+    tokens: int | None = asked_tokens("The same for trained tokens of all epochs, regardless of cost.")
 
 
 class TrainingSpec(JobSpec):
@@ -61,7 +61,7 @@ class TrainingSpec(JobSpec):
         argument=True,
         widget="registry",
         registry="methods",
-        heading="What is made of what",
+        heading="Method, data and models",
     )
     backend: str = asked(
         "Where it is trained", "Here, or at a vendor.", LOCAL, metavar="NAME", widget="registry", registry="backends"
@@ -84,8 +84,8 @@ class TrainingSpec(JobSpec):
     )
     base: str | None = asked(
         "Base",
-        "The model that it begins with: a local one, or for a training at a vendor an API model there. The new one"
-        " plays the same games in the same prompt style.",
+        "The model to start from: a local one or, for training at a vendor, an API model there. The new one plays the "
+        "same games in the same prompt style.",
         None,
         unset="none",
         metavar="MODEL",
@@ -102,7 +102,7 @@ class TrainingSpec(JobSpec):
     )
     name: str = asked(
         "Name",
-        "Of the new model: letters, digits, dots, dashes and underscores. Participants never see it.",
+        "For the new model: letters, digits, dots, dashes and underscores. Participants never see it.",
         metavar="NAME",
     )
     config: dict[str, Any] = asked(
@@ -116,7 +116,7 @@ class TrainingSpec(JobSpec):
         heading="How it is trained",
     )
     budget: TrainingBudget = asked(
-        "Budget", "Of a training at a vendor.", TrainingBudget(), heading="Budget", prefix="budget_"
+        "Budget", "For training at a vendor.", TrainingBudget(), heading="Budget", prefix="budget_"
     )
 
     @classmethod

@@ -125,12 +125,12 @@ class JobBudget(SpecPart):
     """The limits on a job's model calls."""
 
     usd: float | None = asked_usd(
-        "When the calls of its models have cost so much no further ones begin, and it stops until it is resumed with"
-        " more."
+        "Once its model calls have cost this much, no more begin, and it stops until it is resumed with a higher "
+        "budget."
     )
     tokens: int | None = asked_tokens(
-        "The same for tokens of prompts and answers together, whatever they cost; what a server does not count is"
-        " estimated."
+        "The same for prompt and answer tokens together, regardless of cost; tokens a server does not count are "
+        "estimated."
     )
 
     @property
@@ -141,7 +141,7 @@ class JobBudget(SpecPart):
 
 def asked_budget() -> JobBudget:
     """The field of a spec that holds its job's budget."""
-    found: JobBudget = asked("Budget", "Of its calls of models.", JobBudget(), heading="Budget", prefix="budget_")
+    found: JobBudget = asked("Budget", "For its model calls.", JobBudget(), heading="Budget", prefix="budget_")
     return found
 
 

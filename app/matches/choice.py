@@ -20,7 +20,7 @@ class MatchChoice(SpecPart):
         "Role", "Only matches in which the player had this role.", None, of="roles", metavar="ROLE", **_KNOWN
     )
     reason: str | None = asked(
-        "Ended as", "Only matches that ended so, such as deal.", None, of="reasons", metavar="OUTCOME", **_KNOWN
+        "Ended as", "Only matches with this outcome, such as deal.", None, of="reasons", metavar="OUTCOME", **_KNOWN
     )
     status: str | None = asked("Status", f"Only these: {', '.join(STATUSES)}.", None, metavar="STATUS", **_ANY)
     source: str | None = asked(
@@ -58,7 +58,7 @@ class MatchChoice(SpecPart):
     )
     prompt: str | None = asked(
         "System prompt",
-        "Only matches in which a model was told this beside the rules: NAME, of any version, or NAME@VERSION.",
+        "Only matches in which a model was told this besides the rules: NAME, in any version, or NAME@VERSION.",
         None,
         metavar="PROMPT",
         **_ANY,

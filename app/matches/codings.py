@@ -46,7 +46,7 @@ def create_coding(session: Session, name: str, codes: str, creator: str) -> Codi
     check_name("name", name)
     read = read_codes(codes)
     if session.scalar(select(Coding.id).where(Coding.name == name)) is not None:
-        raise Conflict("name", expected=Phrase("another name than that of a coding that exists"), got=name)
+        raise Conflict("name", expected=Phrase("a name that no other coding has"), got=name)
     coding = Coding(name=name, created_by=creator, created_at=datetime.now(UTC))
     session.add(coding)
     session.flush()
@@ -104,7 +104,7 @@ def add_matches(session: Session, coding: Coding, match_ids: Sequence[str]) -> i
     """
     _lock(session, coding)
     if any(coder.done_at for coder in coders_of(session, coding.id)):
-        raise Conflict("coding", expected=Phrase("one with which nobody is done"), got=coding.name)
+        raise Conflict("coding", expected=Phrase("one that nobody has finished"), got=coding.name)
     there = matches_of(session, coding.id)
     new = [each for each in match_ids if each not in there]
     if len(there) + len(new) > MOST_MATCHES:
@@ -248,7 +248,7 @@ def _begin(session: Session, coding: Coding, name: str) -> Coder:
         coder = Coder(coding_id=coding.id, name=name)
         session.add(coder)
     if coder.done_at is not None:
-        raise Conflict("coding", expected=Phrase("one with which you are not done"), got=coding.name)
+        raise Conflict("coding", expected=Phrase("one that you have not finished"), got=coding.name)
     return coder
 
 

@@ -105,7 +105,7 @@ def read_choice(raw: Mapping[str, str]) -> MatchFilter:
     if choice.since and choice.until and choice.since > choice.until:
         raise Invalid(
             "until",
-            expected=Phrase("%(since)s or later, as since is that day", since=choice.since),
+            expected=Phrase("%(since)s or later, not before since", since=choice.since),
             got=Verbatim(choice.until),
         )
     return choice

@@ -117,9 +117,7 @@ def _check_open(session: Session, most: int, request: GuestMatchRequest) -> None
     keys = session.scalars(playing).all() if most and request.held else []
     if len(keys) >= most > 0 and (request.start_key is None or request.start_key not in keys):
         raise TooMany(
-            Phrase(
-                "You have as many games open as one person may. Finish or leave one of them first, from the start page."
-            )
+            Phrase("You have reached the limit of open games. Finish or leave one of them first, from the start page.")
         )
 
 

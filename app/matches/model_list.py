@@ -108,7 +108,7 @@ LIST: Listing[LanguageModel] = Listing(
         _price("price_out", Phrase("Price of tokens out")),
         _price("price_cached", Phrase("Price of cached tokens in")),
         _price("price_cache_write", Phrase("Price of tokens put into the cache")),
-        _price("price_reasoning", Phrase("Price of tokens of reasoning")),
+        _price("price_reasoning", Phrase("Price of reasoning tokens")),
         attribute(LanguageModel.created_at, Phrase("Since, UTC"), numeric=True, seen=PAGES),
         *tag_columns(MODEL),
     ),

@@ -43,7 +43,7 @@ def create(
             "top_k",
             expected=Phrase("none for a model behind an API"),
             got=sampling.top_k,
-            remedy=Phrase("a server that knows it takes it in the option extra"),
+            remedy=Phrase("if the server knows it, set it in the option extra"),
         )
     if row.kind != "local" and sampling.no_repeat_ngram is not None:
         raise Invalid(
@@ -52,8 +52,8 @@ def create(
     if CHAT_USE not in row.uses:
         raise Conflict(
             "model",
-            expected=Phrase("one that is called"),
-            got=Phrase("%(name)s, which is scripted and is not called", name=row.name),
+            expected=Phrase("one that takes calls"),
+            got=Phrase("%(name)s, which is scripted and takes none", name=row.name),
         )
     request = ModelRequest(
         language_model_id=row.id,

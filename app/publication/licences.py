@@ -30,7 +30,7 @@ def warnings(chosen: str, inherited: Sequence[tuple[str, str]]) -> list[Phrase]:
     """A warning for each inherited name and licence that does not allow passing it on under any other licence."""
     return [
         Phrase(
-            "%(name)s is under %(licence)s; look whether that lets it be passed on under %(chosen)s",
+            "%(name)s is under %(licence)s; check whether that allows passing it on under %(chosen)s",
             name=name, licence=licence, chosen=chosen,
         )
         for name, licence in inherited

@@ -208,7 +208,7 @@ def _join_base(session: Session, home: Path, draft: Path, sha256: str) -> None:
     """Write the path of the base into the adapter's provenance. Raises NotFound if the base is not registered here."""
     base = find_base(session, sha256)
     if base is None:
-        expected = Phrase("the checkpoint that they are adapters over, with the hash %(sha256)s", sha256=sha256)
+        expected = Phrase("the base checkpoint of the adapters, with the hash %(sha256)s", sha256=sha256)
         remedy = Phrase("pull or add that model first")
         raise NotFound("base", expected=expected, got=Phrase("none in the registry"), remedy=remedy)
     folder = resolve(home, read_options(base.options).path)

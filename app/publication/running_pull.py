@@ -99,7 +99,7 @@ class RunningPull:
         except BrokeOffError as error:
             why = str(error)
         if self.is_cancelled:
-            broke_off = Phrase("The pull was cancelled. What was fetched stays, and the same pull begins with it.")
+            broke_off = Phrase("The pull was cancelled. Fetched files are kept, and the same pull resumes with them.")
         self.answer = Unavailable(broke_off or Phrase("The pull broke off: %(why)s", why=Verbatim(why)))
 
 

@@ -37,22 +37,22 @@ class PublicationSpec(JobSpec):
     )
     to: str = asked(
         "To",
-        "OWNER/NAME of a repository of the hub, which is made where there is none. On the command line also a folder,"
-        " which begins with / or ./.",
+        "OWNER/NAME of a hub repository, created if it does not exist. On the command line also a folder, which begins "
+        "with / or ./.",
         metavar="PLACE",
         max_length=400,
         heading="Where to",
     )
     revision: str | None = asked(
-        "Branch", "Of the repository; it is made where there is none.", None, unset="main", metavar="BRANCH"
+        "Branch", "In the repository; created if it does not exist.", None, unset="main", metavar="BRANCH"
     )
     visibility: Literal["private", "public"] = asked(
-        "New repository", "Who may see a repository that is made. One that exists stays as it is.", PRIVATE,
+        "New repository", "Who may see a newly created repository. An existing one stays as it is.", PRIVATE,
         labels={PRIVATE: "private: its owners alone", PUBLIC: "public: everybody"}, metavar="private|public",
     )  # fmt: skip
     licence: Licence = asked(
         "Licence",
-        "Under which it may be used. Nobody chooses it for you; the card says which licences it has inherited.",
+        "Under which it may be used. You have to choose it; the card says which licences it has inherited.",
         metavar="LICENCE",
         labels={"": "none chosen yet"},
     )
@@ -71,7 +71,7 @@ class PublicationSpec(JobSpec):
         if (self.model is None) == (self.dataset is None):
             raise Invalid("model", expected=Phrase("a model or a dataset"), got=Phrase("none, or both"))
         if (self.licence == OTHER) != (self.licence_link is not None):
-            expected = Phrase("the address of its text with the licence other, and with no other one")
+            expected = Phrase("the address of its text if, and only if, the licence is other")
             raise Invalid("licence_link", expected=expected, got=Verbatim(self.licence_link or "none"))
         _ = self.place
         return self

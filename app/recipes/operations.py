@@ -50,9 +50,9 @@ class EvaluateSpec(JobSpec):
         metavar="PROMPT",
     )
     talk_of: str | None = asked_talk_of()
-    sampling: RoundSampling = asked("Sampling", "Of all models.", RoundSampling())
+    sampling: RoundSampling = asked("Sampling", "For all models.", RoundSampling())
     name: str = asked(
-        "Name", "What lists call the round.", "", unset="run and step", metavar="NAME", max_length=MOST_NAME
+        "Name", "The round’s name in lists.", "", unset="run and step", metavar="NAME", max_length=MOST_NAME
     )
     seed: int | None = asked(
         "Seed",
@@ -87,7 +87,7 @@ class ComparisonsSpec(JobSpec):
     seed: int | None = asked(
         "Seed", "Of the rows that are drawn.", None, unset="from the run’s seed", metavar="S", ge=0, le=LARGEST_SEED
     )
-    name: str | None = asked("Name", "A name again becomes its next version.", None, unset="run and step")
+    name: str | None = asked("Name", "An existing name makes its next version.", None, unset="run and step")
 
 
 class BestResponsesSpec(JobSpec):
@@ -96,7 +96,7 @@ class BestResponsesSpec(JobSpec):
     version: ClassVar[int] = 1
 
     dataset: str = asked("Dataset", "A number, NAME or NAME@VERSION.", metavar="DATASET")
-    name: str | None = asked("Name", "A name again becomes its next version.", None, unset="run and step")
+    name: str | None = asked("Name", "An existing name makes its next version.", None, unset="run and step")
 
 
 class CompareSpec(JobSpec):

@@ -47,8 +47,8 @@ class RecipeSpec(JobSpec):
     )
     sweep: dict[str, Any] = asked(
         "Sweep",
-        "Fields that take several values, each in cells of their own, one a line, such as"
-        " train.config.learning_rate = 0.0001, 0.001 or inputs.objective = -1..1 by 0.5; beside those of the file.",
+        "Fields that take several values, each in its own cells, one a line, such as train.config.learning_rate = "
+        "0.0001, 0.001 or inputs.objective = -1..1 by 0.5; added to those of the file.",
         {},
         option="sweep",
         widget="lines",

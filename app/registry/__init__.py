@@ -348,7 +348,7 @@ def _check_binding(session: Session, new: api_options.ApiOptions) -> None:
         if known.key_env == new.key_env and bound != host:
             raise Conflict(
                 "key_env",
-                expected=Phrase("a variable of which the key belongs to %(host)s", host=host),
+                expected=Phrase("a variable whose key belongs to %(host)s", host=host),
                 got=Phrase(
                     "%(key_env)s, which is bound to %(bound)s by %(name)s",
                     key_env=new.key_env,

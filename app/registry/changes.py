@@ -83,7 +83,7 @@ def edit_model(
                     option,
                     expected=Phrase("one that can be changed (%(names)s)", names=", ".join(known) or Phrase("none")),
                     got=Verbatim(option),
-                    remedy=Phrase("what changes how a model plays makes a new one: `flask model clone`"),
+                    remedy=Phrase("to change how a model plays, make a new one: `flask model clone`"),
                 )
         kept = {option: value for option, value in row.options.items() if option not in options}
         changed = {**kept, **{option: value for option, value in options.items() if value is not None}}
@@ -158,7 +158,7 @@ def restore_model(session: Session, name: str) -> None:
     if row.removed_at is not None:
         raise Conflict(
             "model",
-            expected=Phrase("one whose checkpoint is there"),
+            expected=Phrase("one whose checkpoint exists"),
             got=Phrase("one that was removed on %(day)s", day=f"{row.removed_at:%Y-%m-%d}"),
             remedy=Phrase("`flask storage removed` says how to put it back"),
         )
@@ -188,7 +188,7 @@ def remove_model(session: Session, name: str) -> None:
             "model",
             expected=Phrase("one that is not being called"),
             got=Phrase("%(name)s, which is just answering a test call or a question", name=shown(name)),
-            remedy=Phrase("try again once it has"),
+            remedy=Phrase("try again once it is done"),
         )
     _part_from_requests(session, row)  # including requests that have ended meanwhile
     session.execute(update(CallSum).where(CallSum.model_id == row.id).values(model_id=None))

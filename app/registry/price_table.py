@@ -98,5 +98,5 @@ def _line(row: CsvRow, place: str) -> PriceLine:
 def _refused(place: object, expected: Phrase, got: object) -> Invalid:
     return Invalid(
         "PRICES_FILE", expected=expected, got=got, subject=Verbatim(place),
-        remedy=Phrase("mend the file, or let the setting PRICES_FILE name another"),
+        remedy=Phrase("fix the file, or name another in the setting PRICES_FILE"),
     )  # fmt: skip

@@ -27,7 +27,7 @@ def add_prompt(session: Session, name: str, text: str, by: str) -> PromptRow:
     """
     text = text.replace("\r\n", "\n").strip()
     if _NAME.fullmatch(name) is None or name == NO_PROMPT:
-        expected = Phrase("at most 40 small letters, digits and hyphens, and not %(word)s", word=NO_PROMPT)
+        expected = Phrase("at most 40 lower-case letters, digits and hyphens, and not %(word)s", word=NO_PROMPT)
         raise Invalid("name", expected=expected, got=name)
     if not is_storable(text):
         raise Invalid("text", expected=Phrase("characters that can be stored"), got=ascii(text[:80]))
@@ -56,7 +56,7 @@ def find_prompt(session: Session, named: str, field: str | None = "prompt") -> P
     if not rows:
         raise NotFound(
             field,
-            expected=Phrase("the name of a prompt that there is, or NAME@VERSION"),
+            expected=Phrase("the name of an existing prompt, or NAME@VERSION"),
             got=named,
             remedy=Phrase("`flask prompt list` shows them"),
         )

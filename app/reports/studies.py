@@ -44,7 +44,7 @@ def study_report(session: Session, reference: str, context: ReportContext) -> Re
             "study",
             expected=Phrase("a study with a frozen wave, as the results of others stay hidden"),
             got=Phrase("none that is frozen"),
-            remedy=Phrase("freeze its wave once nobody is under way"),
+            remedy=Phrase("freeze its wave once nobody is taking part"),
             subject=Verbatim(reference),
         )
     used = {wave.study_version_id for wave in frozen.values()}

@@ -53,6 +53,6 @@ def build_report(session: Session, name: str, reference: str, context: ReportCon
     if context.control is not None and not SUBJECTS[name].has_control:
         known = [each for each, subject in SUBJECTS.items() if subject.has_control]
         raise Invalid(
-            "control", expected=Phrase("one of a report of %(names)s alone", names=either(known)), got=context.control
+            "control", expected=Phrase("one only for a report of %(names)s", names=either(known)), got=context.control
         )
     return SUBJECTS[name].build(session, reference, context)

@@ -81,7 +81,7 @@ def create_all(
     hold(session, known.values())
     prompts = settled_prompts(session, spec.prompts)
     if spec.cross_play and len(set(prompts)) > 1:
-        raise Invalid("prompts", expected=Phrase("one that all models of a cross-play have"), got=len(spec.prompts))
+        raise Invalid("prompts", expected=Phrase("one shared by all models of a cross-play"), got=len(spec.prompts))
     rows = [_new_row(spec, [known[name] for name in pair], material, queued, requester) for pair in pairs]
     talk_of = None if spec.talk_of is None else exchanged_talk.checked(session, spec.talk_of, game)
     for row in rows:

@@ -69,7 +69,7 @@ def matrix_of(session: Session, round_id: int) -> int:
         raise Conflict(
             "round",
             expected=Phrase("one of a cross-play"),
-            got=Phrase("one of none"),
+            got=Phrase("one that is not"),
             subject=Phrase("round %(number)s", number=round_id),
         )
     return row.matrix_id

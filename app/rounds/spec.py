@@ -28,8 +28,8 @@ def asked_leniency(**said: Any) -> Any:
     """The spec field for reading models' moves leniently; `said` are further arguments of `asked`."""
     return asked(
         "Lenient reading of moves",
-        "A code fence, quotes, bold or a label such as “Assistant:” around a model’s move is taken off where there is"
-        " no doubt; the log keeps what was written. Off in what reproduces a paper.",
+        "A code fence, quotes, bold or a label such as “Assistant:” around a model’s move is removed if unambiguous; "
+        "the log keeps what was written. Off when reproducing a paper.",
         True,
         **said,
     )
@@ -65,7 +65,7 @@ class RoundSampling(SpecPart):
     )
     max_tokens: int | None = asked(
         "Most tokens of a move",
-        "What is longer is cut off.",
+        "Longer output is cut off.",
         None,
         unset="the game’s limit",
         metavar="N",
@@ -75,7 +75,7 @@ class RoundSampling(SpecPart):
     greedy: bool = asked("Greedy", "The same as a temperature of 0.", False)
     for_training: bool = asked(
         "For training",
-        "Sample as the game’s paper did where rounds were trained on, unless another field says otherwise.",
+        "Sample as the game’s paper did for rounds used in training, unless another field says otherwise.",
         False,
         note=_SAMPLED,
     )
@@ -104,8 +104,8 @@ def asked_talk_of() -> Any:
     """The spec field of a control that shows whether models use what their partners say."""
     return asked(
         "Partner’s messages from",
-        "The number of a round. A language model then reads, in place of each message of its partner, the one that the"
-        " partner’s seat sent at that place in the round’s next match: what is gained by talking is lost.",
+        "The number of a round. In place of each message from its partner, a language model then reads the one that "
+        "the partner’s seat sent at that place in the round’s next match, so any gain from talking is lost.",
         None,
         unset="the partner itself",
         metavar="R",
@@ -124,7 +124,7 @@ class RoundSpec(JobSpec):
     )
     models: tuple[str, ...] = asked(
         "Models",
-        "Of the first seat and of the second; one alone plays both. Two or more of a cross-play.",
+        "For the first seat and the second; one alone plays both. For a cross-play, two or more.",
         widget="seats",
         repeats=True,
         metavar="A B",
@@ -138,7 +138,7 @@ class RoundSpec(JobSpec):
     )
     matches: int | None = asked(
         "Matches",
-        "Of each pair.",
+        "Per pair.",
         None,
         unset="100, or each piece of a named list once where the game is played so",
         metavar="N",
@@ -163,8 +163,8 @@ class RoundSpec(JobSpec):
     )
     prompts: tuple[str, ...] = asked(
         "System prompts",
-        "What models are told beside the rules, by NAME or NAME@VERSION: of the first model and of the second; one"
-        " alone is that of both, `none` stands for none. Scripted players are told nothing.",
+        "What models are told besides the rules, by NAME or NAME@VERSION: for the first model and for the second; one "
+        "alone is for both, `none` means none. Scripted players are told nothing.",
         (),
         unset="none",
         widget="names",
@@ -175,14 +175,14 @@ class RoundSpec(JobSpec):
     talk_of: str | None = asked_talk_of()
     sampling: RoundSampling = asked(
         "Sampling",
-        "Of all models.",
+        "For all models.",
         RoundSampling(),
         heading="How models are asked and sampled",
         without=("greedy", "for_training"),  # a form starts with these values in its fields
     )
     name: str = asked(
         "Name",
-        "What lists call the round.",
+        "The round’s name in lists.",
         "",
         unset="the names of its models",
         metavar="NAME",

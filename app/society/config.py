@@ -47,7 +47,7 @@ class SocietySettings(SpecPart):
         unset="half the size",
         gt=0,
     )
-    critics: int = asked("Critics", "Agents that rate each draft, at most.", 4, ge=1)
+    critics: int = asked("Critics", "Maximum number of agents rating each draft.", 4, ge=1)
     global_interaction: bool = asked("Global interaction", "Whether some of the critics come from anywhere.", False)
     dropout: float = asked(
         "Dropout",
@@ -56,7 +56,7 @@ class SocietySettings(SpecPart):
         ge=0,
         lt=1,
     )
-    score_only: bool = asked("Ratings alone", "Whether revisions see the mean rating and no reasons.", False)
+    score_only: bool = asked("Ratings only", "Whether revisions see the mean rating and no reasons.", False)
     recall: bool = asked("Recall", "Whether a similar question from memory, with its answer, is shown.", True)
     threshold: float | None = asked(
         "Recall distance",
@@ -69,8 +69,8 @@ class SocietySettings(SpecPart):
     first_memories: int = asked(
         "First memories", "Questions and answers that each agent remembers at the start.", 50, ge=0
     )
-    temperature: float = asked("Temperature", "Of every call.", 1.0, ge=0, le=2)
-    max_tokens: int = asked("Longest answer", "Tokens of every call.", 256, ge=8, le=4096)
+    temperature: float = asked("Temperature", "For every call.", 1.0, ge=0, le=2)
+    max_tokens: int = asked("Longest answer", "Maximum tokens per call.", 256, ge=8, le=4096)
 
     @model_validator(mode="after")
     def _enough_agents(self) -> Self:

@@ -19,7 +19,7 @@ from app.society.job import SOCIETY
 
 _FAILURES = 5  # interactions' failures shown on a page
 COUNTS = {  # shown on a page, by column
-    "failed": Phrase("Failed"), "ratings": Phrase("Ratings"), "unread_ratings": Phrase("Unread ratings"), **CALLS,
+    "failed": Phrase("Failed"), "ratings": Phrase("Ratings"), "unread_ratings": Phrase("Unreadable ratings"), **CALLS,
 }  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def asked_config(**said: Any) -> SocietySettings:
     """The spec field for the settings of its societies; their seed is the spec's own."""
     found: SocietySettings = asked(
         "Settings",
-        "Those of the grid, the critics, the memories and the calls, laid over the preset.",
+        "For the grid, critics, memories and calls; they override the preset.",
         SocietySettings(),
         option="config",
         metavar="K=V",
@@ -93,7 +93,7 @@ def asked_seed() -> int:
     """The spec field for the seed that determines everything random."""
     found: int = asked(
         "Seed",
-        "Of everything that is drawn: the same seed gives the same world.",
+        "For all random draws: the same seed gives the same world.",
         default_factory=draw_seed,
         unset="drawn",
         metavar="S",

@@ -60,7 +60,7 @@ LABELS: Mapping[str, str] = {
     "players": N_("Pairs"),
     "price_cache_write": N_("Price of tokens put into the cache"), "price_cached": N_("Price of cached tokens in"),
     "price_in": N_("Price of tokens in"), "price_out": N_("Price of tokens out"),
-    "price_reasoning": N_("Price of tokens of reasoning"),
+    "price_reasoning": N_("Price of reasoning tokens"),
     "preset": N_("Preset"), "provider": N_("Recruiter"),
     "price_training": N_("Price of trained tokens"), "prompt_style": N_("Prompt style"),
     "reason": N_("Ended as"), "reasoning": N_("Reasoning"), "reasoning_form": N_("Reasoning is sent as"),

@@ -109,7 +109,7 @@ def test_an_assessment_is_started_runs_and_shows_what_the_command_line_prints(
     ("wrong", "field", "words"),
     [
         ({"model": ""}, "model", "Model: expected"),
-        ({"model": PLAIN}, "base", "Base: expected another model than the one that is assessed"),
+        ({"model": PLAIN}, "base", "Base: expected a model other than the assessed one"),
         ({"base": "nobody"}, "base", "Base: expected one of"),
         ({"base": "scripted"}, "base", "Base: expected a model that answers chats"),
         ({"raters": []}, "raters", "Raters: expected 1 to 20 models, got 0"),

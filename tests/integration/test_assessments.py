@@ -242,7 +242,7 @@ def test_what_cannot_be_assessed_is_refused_in_one_line(app: Flask, engine: Engi
     file.write_text("What now?")
     common = ("--questions", str(file))
     for words, said in (
-        ((NICE, NICE, "--raters", JUDGE), "base: expected another model than the one that is assessed, got 'nice'"),
+        ((NICE, NICE, "--raters", JUDGE), "base: expected a model other than the assessed one, got 'nice'"),
         ((NICE, "scripted", "--raters", JUDGE), "base: expected a model that answers chats"),
         ((NICE, PLAIN, "--raters", JUDGE, JUDGE), "raters: expected each model once, got 'judge'"),
         ((NICE, PLAIN, "--raters", JUDGE, "--top-k", "5"), "--top-k: expected none, as nice is not local, got 5"),

@@ -354,7 +354,7 @@ def test_a_models_score_stands_beside_the_bases_in_the_same_matches(engine: Engi
             {"partners": ["nobody"]},
             "partners: expected one that plays negotiation and is usable in rounds (scripted, tiny",
         ),
-        ({"partners": [BASE]}, "partners: expected another model than the base, or none, got 'tiny-base'"),
+        ({"partners": [BASE]}, "partners: expected a model other than the base, or none, got 'tiny-base'"),
     ],
 )
 def test_what_is_no_campaign_is_refused_in_one_line(engine: Engine, fields: dict[str, Any], says: str) -> None:

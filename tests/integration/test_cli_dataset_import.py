@@ -69,7 +69,7 @@ def test_bad_rows_refuse_the_file_or_are_left_out(app: Flask, home: Path, tmp_pa
     assert refused.stderr == (
         f"Error: {file}: expected rows of the format openai, got 4 of 5 that are not (row 2: expected JSON, got none at"
         " column 1; row 3: messages: expected a list of messages, got []; row 4: messages: expected a message of the"
-        " assistant, got none; and 1 more); mend them, or leave them out (--skip-bad)\n"
+        " assistant, got none; and 1 more); fix them, or leave them out (--skip-bad)\n"
     )
     told = json.loads(refused.stdout)
     assert (told["dataset_id"], told["rows"], [each["row"] for each in told["refused"]]) == (None, 0, [2, 3, 4, 5])
@@ -142,7 +142,7 @@ def test_a_file_of_another_format_is_refused_with_the_one_to_choose(app: Flask, 
     assert refused.exit_code == 2
     assert refused.stderr == (
         f"Error: {file}: expected rows of the format openai, got 1 of 1 that are not (row 1: expected an object with"
-        " {messages}, got {conversations}; choose the format sharegpt); mend them, or leave them out (--skip-bad)\n"
+        " {messages}, got {conversations}; choose the format sharegpt); fix them, or leave them out (--skip-bad)\n"
     )
     assert list((home / "datasets").iterdir()) == []
     assert imported(app, file, "--format", "sharegpt")["rows"] == 1

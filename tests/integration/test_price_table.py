@@ -88,7 +88,7 @@ def test_a_bad_table_is_one_line(flask: Run, file: Path) -> None:
     for command in (("model", "prices"), ADD):
         refused = flask(*command)
         assert refused.exit_code == 2
-        line = "expected prices in USD, got 'EUR'; mend the file, or let the setting PRICES_FILE name another"
+        line = "expected prices in USD, got 'EUR'; fix the file, or name another in the setting PRICES_FILE"
         assert refused.stderr.splitlines() == [f"Error: {file}:2: {line}"]
     assert stored_options() is None
 

@@ -64,7 +64,7 @@ def test_other_words_are_another_version_and_the_same_are_none(engine: Engine) -
         assert find_prompt(session, "terse").version == 3
         assert find_prompt(session, "terse@2").text == KIND
         for wrong in ("terse@4", "tense", "terse@x"):
-            with pytest.raises(AppError, match="expected the name of a prompt that there is, or NAME@VERSION"):
+            with pytest.raises(AppError, match="expected the name of an existing prompt, or NAME@VERSION"):
                 find_prompt(session, wrong)
     for name, text in (("Terse", TERSE), ("none", TERSE), ("terse", "  "), ("terse", "x" * 8001)):
         with writing(engine) as session, pytest.raises(AppError, match="expected"):
@@ -120,7 +120,7 @@ def test_what_cannot_be_told_is_refused_and_no_round_is_made(app: Flask, engine:
             make_round(engine, "one", prompts=given)
     refused = flask(app, "round", "run", "negotiation", "--models", "one", "--prompts", "tense")
     assert refused.exit_code == 2
-    assert "prompts: expected the name of a prompt that there is, or NAME@VERSION, got 'tense'" in refused.stderr
+    assert "prompts: expected the name of an existing prompt, or NAME@VERSION, got 'tense'" in refused.stderr
 
 
 SWEPT = """\

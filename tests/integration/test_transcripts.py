@@ -147,7 +147,7 @@ def test_no_list_page_file_or_program_is_told_more_of_an_open_wave(
     analysed = "/admin/matches/analysis.csv?source=live&all=1", "/admin/matches/analysis.csv?study=two-models"
     assert "casual" not in "".join(client.get(address).text for address in analysed)
     refused = client.get("/admin/export/inspect.json")
-    assert (refused.status_code, "none of waves that are not frozen, got 1" in refused.text) == (409, True)
+    assert (refused.status_code, "no matches from unfrozen waves, got 1" in refused.text) == (409, True)
 
     with writing(engine) as session:
         session.get_one(Wave, known.wave).frozen_at = datetime.now(UTC)

@@ -139,7 +139,7 @@ def read_pair(chosen: Sequence[JSON], rejected: Sequence[JSON], names: tuple[str
     *history, query, answer = chosen
     responses = [answer["content"], rejected[-1]["content"]]
     if responses[0] == responses[1]:
-        expected = Phrase("another answer than “%(chosen)s”", chosen=Verbatim(names[0]))
+        expected = Phrase("a different answer from “%(chosen)s”", chosen=Verbatim(names[0]))
         raise Invalid(names[1], expected=expected, got=Phrase("the same"))
     found = {"query": query["content"], "responses": responses, "scores": [PREFERRED, REJECTED]}
     return read_comparison({**of_row, **found, **({"history": history} if history else {})})

@@ -26,7 +26,7 @@ class DatasetImportSpec(JobSpec):
         heading="File and name",
     )
     name: str | None = asked(
-        "Name", "A name again becomes its next version.", None, unset="that of the file", metavar="NAME"
+        "Name", "An existing name makes its next version.", None, unset="that of the file", metavar="NAME"
     )
     skip_bad: bool = asked(
         "Leave out bad rows", "Otherwise a file with a bad row is refused, and the bad rows are listed.", False
@@ -72,7 +72,7 @@ class SelfplayImportSpec(_GameImportSpec):
     objective: Literal["self", "coop", "comp"] | Annotated[float, Field(ge=-1, le=1)] = asked(
         "Objective", "What a partner’s point is worth to a player: a word, or λ from −1 to 1.", "self", metavar="O"
     )
-    limit: int = asked("Limit", "The move that ended a game at the latest.", LIMIT, metavar="N", ge=1, le=1000)
+    limit: int = asked("Limit", "The maximum number of moves in a game.", LIMIT, metavar="N", ge=1, le=1000)
     player: str = asked("Player", _AS_CALLED, "imported", metavar="NAME")
 
 

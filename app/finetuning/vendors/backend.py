@@ -67,7 +67,7 @@ class VendorBackend:
         if base.kind != API:
             raise Invalid(
                 field,
-                expected=Phrase("an API model, which %(vendor)s can go on from", vendor=self.vendor),
+                expected=Phrase("an API model, which %(vendor)s can start from", vendor=self.vendor),
                 got=Phrase("%(name)s, which is %(kind)s", name=base.name, kind=base.kind),
             )
         if not read_options(base.options).key_env:

@@ -38,7 +38,7 @@ def check_host(base_url: str, hosts: Sequence[str] = ()) -> None:
             "base_url",
             expected=Phrase("the address of a model's server"),
             got=Phrase(
-                "%(host)s, an address of a link or of a cloud's metadata service, which no model is at",
+                "%(host)s, a link-local or cloud metadata address, where no model is",
                 host=shown(host),
             ),
         )
@@ -58,7 +58,7 @@ def check_key_variable(variable: str, patterns: Sequence[str]) -> None:
             "key_env",
             expected=Phrase("a variable that KEY_VARIABLES allows (%(names)s)", names=", ".join(patterns)),
             got=Verbatim(variable),
-            remedy=Phrase("give the key such a name where the workers run, or add its own to that setting"),
+            remedy=Phrase("rename the variable where the workers run, or add its name to that setting"),
         )
 
 

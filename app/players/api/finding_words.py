@@ -72,8 +72,8 @@ def check_in_words(check: SamplingCheck) -> Phrase:
     if check.verdict == "sent":
         return Phrase("sent: of %(draws)s answers %(cold)s differ at %(lowest)s and %(hot)s at %(highest)s", **values)
     return Phrase(
-        "unverified: of %(draws)s answers %(cold)s differ at %(lowest)s and %(hot)s at %(highest)s, as chance may"
-        " bring it; the server may ignore the temperature",
+        "unverified: of %(draws)s answers %(cold)s differ at %(lowest)s and %(hot)s at %(highest)s, which may be "
+        "chance; the server may ignore the temperature",
         **values,
     )
 

@@ -194,7 +194,7 @@ def _url(raw: object) -> str:
                 "an address such as https://host/v1, http or https, without user, password, query or spaces"
             ),
             got=Phrase("one with a user or a password") if "@" in address else Phrase("something else"),
-            remedy=Phrase("a key belongs into the variable that %(field)s names", field=FieldName("key_env")),
+            remedy=Phrase("put a key into the variable that %(field)s names", field=FieldName("key_env")),
         )
     return address.rstrip("/")
 

@@ -95,7 +95,7 @@ def in_words(served: ServedModel, now: datetime) -> Phrase:
         return _STATES[served.state]
     if served.seen_at is None:
         return Phrase("has never answered")
-    return Phrase("was not seen since %(when)s UTC", when=served.seen_at.strftime("%Y-%m-%d %H:%M:%S"))
+    return Phrase("has not been seen since %(when)s UTC", when=served.seen_at.strftime("%Y-%m-%d %H:%M:%S"))
 
 
 @lru_cache(maxsize=64)

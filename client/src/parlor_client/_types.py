@@ -16,7 +16,7 @@ class RoundSampling(TypedDict, total=False):
 
     temperature: float | None  # 0, which is greedy, to 2.
     top_k: int | None  # Sample from the likeliest tokens, where the server can.
-    max_tokens: int | None  # What is longer is cut off.
+    max_tokens: int | None  # Longer output is cut off.
     greedy: bool  # The same as a temperature of 0.
     for_training: bool  # For training
     structured: bool  # Moves as JSON
@@ -26,15 +26,15 @@ class TrainingBudget(TypedDict, total=False):
     """The budget of a training at a vendor. A local training calls nobody."""
 
     usd: float | None  # Budget, USD
-    tokens: int | None  # The same for trained tokens, those of all epochs, whatever they cost.
+    tokens: int | None  # The same for trained tokens of all epochs, regardless of cost.
 
 
 class CampaignSampling(TypedDict, total=False):
     """How the models of a campaign are sampled in rounds and evaluations; overrides each model's own options."""
 
-    temperature: float | Literal["none"] | None  # Temperature
+    temperature: float | Literal["none"] | None  # 0 (greedy) to 2, for playing and evaluating; none: the model’s own.
     top_k: int | Literal["none"] | None  # Sample from the likeliest tokens, where the server can; none: from all.
-    max_tokens: int | Literal["none"] | None  # What is longer is cut off.
+    max_tokens: int | Literal["none"] | None  # Longer output is cut off.
 
 
 class SocietySettings(TypedDict, total=False):
@@ -44,15 +44,15 @@ class SocietySettings(TypedDict, total=False):
     iterations: int  # Questions that each agent is asked, one after another.
     setting: Literal["all_good", "all_bad", "half_half", "mixed_half_half"]  # Setting
     radius: float | None  # How far away, by Euclidean distance on the grid, a neighbour may be.
-    critics: int  # Agents that rate each draft, at most.
+    critics: int  # Maximum number of agents rating each draft.
     global_interaction: bool  # Whether some of the critics come from anywhere.
     dropout: float  # Share of the neighbours that are left out where some critics come from anywhere.
     score_only: bool  # Whether revisions see the mean rating and no reasons.
     recall: bool  # Whether a similar question from memory, with its answer, is shown.
     threshold: float | None  # Cosine distance up to which a remembered question counts as similar.
     first_memories: int  # Questions and answers that each agent remembers at the start.
-    temperature: float  # Of every call.
-    max_tokens: int  # Tokens of every call.
+    temperature: float  # For every call.
+    max_tokens: int  # Maximum tokens per call.
 
 
 class AnswerSampling(TypedDict, total=False):
@@ -60,9 +60,9 @@ class AnswerSampling(TypedDict, total=False):
 
     temperature: float | None  # 0 to 2.
     top_p: float | None  # 0 to 1.
-    top_k: int | None  # Of local models.
-    max_tokens: int | None  # What is longer is cut off.
-    no_repeat_ngram: int | None  # Of local models. 2: no pair of tokens is written twice.
+    top_k: int | None  # Local models only.
+    max_tokens: int | None  # Longer output is cut off.
+    no_repeat_ngram: int | None  # Local models only. 2: no pair of tokens is written twice.
 
 
 class TextFile(TypedDict, total=False):
@@ -79,17 +79,17 @@ class RoundSpec(TypedDict, total=False):
     cross_play: bool  # A round for each pair of any number of models, all on the same seeds. Each plays itself, too.
     models: Required[list[str]]  # Models
     swap_seats: bool  # Each game is played twice, with the models’ seats swapped. The number of matches has to be even.
-    matches: int | None  # Of each pair.
+    matches: int | None  # Per pair.
     config: dict[str, Any]  # Such as objective=coop.
     lenient: bool  # Lenient reading of moves
     material: TextFile | Path | Literal["all"] | None  # Material
     pick: Literal["in-order", "shuffled", "random"] | None  # How matches get their material
     prompts: list[str]  # System prompts
     talk_of: str | None  # Partner’s messages from
-    sampling: RoundSampling  # Of all models.
-    name: str  # What lists call the round.
+    sampling: RoundSampling  # For all models.
+    name: str  # The round’s name in lists.
     seed: int | None  # The same seed plays the same contexts and words.
-    budget: JobBudget  # Of its calls of models.
+    budget: JobBudget  # For its model calls.
     version: int
 
 
@@ -102,9 +102,9 @@ class TrainingSpec(TypedDict, total=False):
     sft_data: str | None  # Supervised rows
     base: str | None  # Base
     reference: str | None  # The local model that it stays near. With rewards: the model that played.
-    name: Required[str]  # Of the new model: letters, digits, dots, dashes and underscores. Participants never see it.
+    name: Required[str]  # For the new model: letters, digits, dots, dashes and underscores. Participants never see it.
     config: dict[str, Any]  # Further fields
-    budget: TrainingBudget  # Of a training at a vendor.
+    budget: TrainingBudget  # For training at a vendor.
     version: int
 
 
@@ -127,16 +127,16 @@ class CampaignSpec(TypedDict, total=False):
     partners: list[str]  # Fixed opponents, four at most. Figures against them are the model’s own, in each role.
     play_with: dict[str, float | Literal["equal"]]  # Plays with
     start_data: int | None  # Starts with the dataset
-    teacher: str | None  # Starts with a teacher
-    start_method: str  # Rewards are for what the base itself has played.
+    teacher: str | None  # An extra first iteration learns from what won when this stronger model played itself.
+    start_method: str  # Rewards need matches that the base itself played.
     start_training: dict[str, Any]  # One a line, such as accumulation = 4.
     config: dict[str, Any]  # Such as objective=coop.
     lenient: bool  # Lenient reading of moves
-    sampling: CampaignSampling  # Of all models.
+    sampling: CampaignSampling  # For all models.
     material: TextFile | Path | Literal["all"] | None  # Material
     method: str  # How each model learns from what was played.
     filter: Literal["above_avg", "above_avg_nonzero", "nonzero", "all"] | None  # What a model learns from.
-    grounded: bool  # Grounded alone
+    grounded: bool  # Grounded only
     control: Literal["none", "random_rows", "shuffled_rewards"]  # Control
     message_weight: float  # In the loss. With 0 they are read and not learnt.
     proposal_weight: float  # In the loss. Proposals are all moves that are no messages; declarations, too.
@@ -149,7 +149,7 @@ class CampaignSpec(TypedDict, total=False):
     sft_data: int | None  # A dataset of conversations that is mixed into each training.
     name: str  # Its models are called NAME-1, NAME-2 and so on.
     seed: int  # Rounds, evaluations and trainings follow from it.
-    budget: JobBudget  # Of its calls of models.
+    budget: JobBudget  # For its model calls.
     version: int
 
 
@@ -158,10 +158,10 @@ class BenchmarkSpec(TypedDict, total=False):
 
     model: Required[str]  # Model
     tasks: Required[str]  # Tasks
-    item_limit: int | None  # Only the first so many.
+    item_limit: int | None  # Only each task’s first items.
     shots: int | None  # Solved ones; tasks that ship with Parlor take none.
     batch: int  # Sequences that are computed together. Fewer take less memory.
-    budget: JobBudget  # Of its calls of models.
+    budget: JobBudget  # For its model calls.
     version: int
 
 
@@ -171,13 +171,13 @@ class SocietySpec(TypedDict, total=False):
     agents: Required[dict[str, float]]  # Models of the agents, each with its share of them: 1 and 1 are halves.
     systems: list[str]  # Agent models that are told not to warn and lecture by habit.
     observers: Required[list[str]]  # Models that rate each draft and each revision; of several the mean counts.
-    config: SocietySettings  # Those of the grid, the critics, the memories and the calls, laid over the preset.
+    config: SocietySettings  # For the grid, critics, memories and calls; they override the preset.
     questions: TextFile | Path | Literal["shipped"] | None  # One a line, or a list in JSON. Agents get them in turn.
     priors: TextFile | Path | Literal["shipped"] | None  # First memories
     embedder: str  # Whose vectors say what is similar: tfidf, model:NAME, api:MODEL or sentences:MODEL.
     name: str  # What lists call the society.
-    seed: int  # Of everything that is drawn: the same seed gives the same world.
-    budget: JobBudget  # Of its calls of models.
+    seed: int  # For all random draws: the same seed gives the same world.
+    budget: JobBudget  # For its model calls.
     version: int
 
 
@@ -185,12 +185,12 @@ class AssessmentSpec(TypedDict, total=False):
     """Two models, the questions that both answer, and the models that rate the answers."""
 
     model: Required[str]  # The one that is assessed: usually the newer one.
-    base: Required[str]  # The one beside it: usually what the model was trained from.
+    base: Required[str]  # The model to compare with: usually the one it was trained from.
     raters: Required[list[str]]  # Raters
     questions: TextFile | Path | Literal["shipped"] | None  # Questions
-    sampling: AnswerSampling  # Of both models’ answers. The fields below are laid over it.
-    seed: int  # Of the answers and the ratings. Both models answer a question with the same one.
-    budget: JobBudget  # Of its calls of models.
+    sampling: AnswerSampling  # For both models’ answers. The fields below override it.
+    seed: int  # For answers and ratings. Both models answer a question with the same seed.
+    budget: JobBudget  # For its model calls.
     version: int
 
 
@@ -200,21 +200,21 @@ class AlignmentSpec(TypedDict, total=False):
     base: Required[str]  # A local model that answers chats: the one that learns.
     demonstrations: str | None  # Conversations for supervised training; of rated responses the best ones.
     sft: dict[str, Any]  # On the demonstrations; one a line, such as epochs = 2.
-    share: float  # Of the agents, among the shares below. Alone, it has all of them.
+    share: float  # Of the agents, relative to the shares below. Alone, it has them all.
     agents: dict[str, float]  # Further models of the agents, each with its share of them.
     observers: Required[list[str]]  # Models that rate each draft and each revision; of several the mean counts.
-    raters: list[str]  # They compare the models in the end.
-    society: SocietySettings  # Those of the grid, the critics, the memories and the calls, laid over the preset.
+    raters: list[str]  # Models that make the final comparison.
+    society: SocietySettings  # For the grid, critics, memories and calls; they override the preset.
     embedder: str  # Whose vectors say what is similar: tfidf, model:NAME, api:MODEL or sentences:MODEL.
     questions: TextFile | Path | Literal["shipped"] | None  # Of the societies. One a line, or a list in JSON.
     priors: TextFile | Path | Literal["shipped"] | None  # First memories
     preset: Literal["published", "code"]  # Fields of stable-alignment, and how the rows of the society are mixed.
-    train: dict[str, Any]  # Laid over the preset; one a line, such as batch = 8.
+    train: dict[str, Any]  # They override the preset; one a line, such as batch = 8.
     held_out: TextFile | Path | None  # One a line, or a list in JSON; none that the societies are asked.
-    sampling: AnswerSampling  # Of both models’ answers. The fields below are laid over it.
+    sampling: AnswerSampling  # For both models’ answers. The fields below override it.
     name: str  # Its models are called NAME-sft and NAME-aligned.
-    seed: int  # Of everything that is drawn: the same seed gives the same world.
-    budget: JobBudget  # Of its calls of models.
+    seed: int  # For all random draws: the same seed gives the same world.
+    budget: JobBudget  # For its model calls.
     version: int
 
 
@@ -225,7 +225,7 @@ class RehearsalSpec(TypedDict, total=False):
     bots: int  # Twenty are under way at once.
     seed: int  # Of what they choose and answer.
     live: bool  # At its own pace, which takes as long as people would. Else against scripted players, without pauses.
-    budget: JobBudget  # Of its calls of models.
+    budget: JobBudget  # For its model calls.
     version: int
 
 
@@ -235,8 +235,8 @@ class PublicationSpec(TypedDict, total=False):
     model: str | None  # A local model: its checkpoint is published with its card.
     dataset: str | None  # Its rows are published with its card.
     to: Required[str]  # To
-    revision: str | None  # Of the repository; it is made where there is none.
-    visibility: Literal["private", "public"]  # Who may see a repository that is made. One that exists stays as it is.
+    revision: str | None  # In the repository; created if it does not exist.
+    visibility: Literal["private", "public"]  # Who may see a newly created repository. An existing one stays as it is.
     licence: Required[str]  # Licence
     licence_link: str | None  # Its address, where the licence is other.
     version: int
@@ -250,7 +250,7 @@ class RecipeSpec(TypedDict, total=False):
     sweep: dict[str, Any]  # Sweep
     seeds: str  # Each cell is done once with each, such as 1..5 or 1, 2, 3.
     name: str  # Its models are called NAME-STEP, with the values of the step’s loops.
-    budget: JobBudget  # Of its calls of models.
+    budget: JobBudget  # For its model calls.
     version: int
 
 
@@ -260,7 +260,7 @@ class MatchFilter(TypedDict, total=False):
     game: str  # Only this game.
     player: str  # Only matches of this model, or of people: person.
     role: str  # Only matches in which the player had this role.
-    reason: str  # Only matches that ended so, such as deal.
+    reason: str  # Only matches with this outcome, such as deal.
     status: str  # Only these: waiting, playing, over.
     source: str  # Only matches from here: live, terminal, selfplay, import, rehearsal.
     since: str  # Only matches that began on this day or later, in UTC.
@@ -273,7 +273,7 @@ class MatchFilter(TypedDict, total=False):
     consent: str  # Only matches whose people all agreed to training, or not all: given, missing.
     text: str  # Only matches in which this was said: words, "a phrase", begin*, -without.
     figures: str
-    prompt: str  # Only matches in which a model was told this beside the rules: NAME, of any version, or NAME@VERSION.
+    prompt: str  # Only matches in which a model was told this besides the rules: NAME, in any version, or NAME@VERSION.
 
 
 # A match, with the columns of matches.csv.

@@ -124,7 +124,7 @@ def test_scores_are_counted_by_model() -> None:
         ("0", "b", "2"),
         ("4", "b", "1"),
     ]
-    assert "6 scores. a: mean 5.67 (no interval of fewer than 10 matches, n = 3). b: mean 1.33" in described.sentence
+    assert "6 scores. a: mean 5.67 (no interval for fewer than 10 matches, n = 3). b: mean 1.33" in described.sentence
     assert described.sentence.endswith("Most often: 0 (3 times).")
 
 
@@ -151,7 +151,7 @@ def test_differences_of_pairs_are_drawn_by_who_is_ahead() -> None:
     chart = next(chart for chart in charts_of(analysed(DEALS)) if chart.name == "difference-1")
     assert [row[1:] for row in chart.described.rows] == [("neither", "1"), ("a", "1"), ("a", "1")]
     assert (
-        "of 3 matches: mean +4.33 points a match (no interval of fewer than 10 matches, n = 3)"
+        "of 3 matches: mean +4.33 points a match (no interval for fewer than 10 matches, n = 3)"
         in chart.described.sentence
     )
     assert "a is ahead in 2, b in 0, 1 are even." in chart.described.sentence

@@ -30,7 +30,7 @@ def test_a_step_that_was_told_again_counts_once_and_one_without_a_number_not_at_
         ("1", "4.0000", ""), ("2", "3.0000", "3.5000"), ("3", "2.0000", ""), ("4", "", "3.7500"),
     ]  # fmt: skip
     assert chart.described.sentence == (
-        "Loss of job 3: 4.0000 at step 1, 2.0000 at step 3. On what was held out it was 3.7500 last,"
+        "Loss of job 3: 4.0000 at step 1, 2.0000 at step 3. On held-out data it was last 3.7500,"
         " and best at step 2: 3.5000."
     )
     spec = chart.spec()

@@ -17,7 +17,7 @@ def test_a_figure_and_a_difference_are_written_with_what_is_beside_them() -> Non
     assert figure_in_words(Figure(5.421, 5.2, 5.634, 500), POINTS) == "5.42 (5.20 to 5.63, n = 500)"
     assert (
         figure_in_words(Figure(0.5, n=4, no_interval=FEW_SEEDS), SHARE)
-        == "50.0 % (no interval of fewer than 10 seeds, n = 4)"
+        == "50.0 % (no interval for fewer than 10 seeds, n = 4)"
     )
     assert figure_in_words(Figure(3.0), POINTS) == "3.00"
     assert figure_in_words(None, POINTS) == figure_in_words(Figure(None), POINTS) == "–"

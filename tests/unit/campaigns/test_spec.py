@@ -56,12 +56,12 @@ def test_what_is_left_out_or_empty_has_its_default() -> None:
         ("start_method", "tiny", "start_method: expected sft or "),
         ("data_of", "some", "data_of: expected last or all"),
         ("decay", 0.9, "decay: expected it with rewards"),
-        ("play_with", {"scripted": "2"}, "play_with: expected equal or a number above 0 to below 1, got '2'"),
-        ("play_with", {"a": 0.5, "b": 0.5}, "play_with: expected shares below 1 in all"),
+        ("play_with", {"scripted": "2"}, "play_with: expected equal or a number above 0 and below 1, got '2'"),
+        ("play_with", {"a": 0.5, "b": 0.5}, "play_with: expected shares that sum to less than 1"),
         (
             "play_with",
             {"a": 0.7, "b": 0.1, "c": 0.1, "d": 0.1},  # whose sum in binary is less than 1
-            "play_with: expected shares below 1 in all, as some matches are the model’s with itself, got 1",
+            "play_with: expected shares that sum to less than 1, as some matches are self-play, got 1",
         ),
         ("partners", list("abcde"), "partners: expected 0 to 4 models, got 5"),
         ("start_data", "mine", "start_data: expected a whole number"),

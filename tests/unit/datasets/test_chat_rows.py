@@ -148,7 +148,11 @@ def test_an_instruction_may_come_with_words_of_the_system() -> None:
             "completion[0].content: expected a text that is not empty, got ' '",
         ),
         ("trl-preference", {"chosen": "a", "rejected": "b"}, "chosen: expected a list of messages, got 'a'"),
-        ("trl-preference", {**CHOSEN, "rejected": [GOOD]}, "rejected: expected another answer than “chosen”, got the"),
+        (
+            "trl-preference",
+            {**CHOSEN, "rejected": [GOOD]},
+            "rejected: expected a different answer from “chosen”, got the",
+        ),
         ("trl-preference", {**CHOSEN, "rejected": [OTHER]}, "rejected: expected the assistant’s answer to the user at"),
         (
             "trl-preference",
@@ -167,7 +171,7 @@ def test_an_instruction_may_come_with_words_of_the_system() -> None:
         (
             "openai-preference",
             {**PREFERRED, "preferred_output": [BAD]},
-            "non_preferred_output: expected another answer than “preferred_output”, got the same",
+            "non_preferred_output: expected a different answer from “preferred_output”, got the same",
         ),
     ],
 )

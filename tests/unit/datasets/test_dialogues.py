@@ -159,7 +159,7 @@ def test_an_object_that_is_no_dialogue_says_what_it_has(tmp_path):
             "line 1: expected an object with {input, dialogue, output, partner_input}, got {messages}",
         ),
         ("[[]]", "row 1: expected an object with {input, dialogue, output, partner_input}, got []"),
-        (json.dumps(row) + '\n{"input": 1', "line 2: expected JSON, got none at column 12"),
+        (json.dumps(row) + '\n{"input": 1', "line 2: expected JSON, got invalid JSON at column 12"),
         ('{\n"input": 1', "expected dialogues, got no JSON at line 2, column 11"),
         (json.dumps(cut), "row 1: expected whole cells, got ['dialogue'] cut off"),
     ):

@@ -103,7 +103,7 @@ def test_a_row_of_each_format_becomes_a_row_of_ours(row_format: str, raw: Any, r
         ("hh", {"chosen": "Hello", "rejected": ""}, "chosen: expected turns after “Human:” and “Assistant:”"),
         ("hh", {"chosen": [], "rejected": []}, "chosen: expected a text of turns, got a list of messages; choose the"),
         ("hh", {"chosen": f"{DIALOGUE} A", "rejected": "\n\nHuman: B\n\nAssistant: C"}, "rejected: expected the turns"),
-        ("hh", {"chosen": f"{DIALOGUE} A", "rejected": f"{DIALOGUE} A"}, "rejected: expected another answer than"),
+        ("hh", {"chosen": f"{DIALOGUE} A", "rejected": f"{DIALOGUE} A"}, "rejected: expected a different answer from"),
         ("alpaca", {"instruction": "Say nothing.", "output": ""}, "output: expected a text that is not empty, got ''"),
         ("openai", messages(USER, {**ASSISTANT, "weight": 0.5}), "messages[1].weight: expected 0 or 1, got 0.5"),
         ("openai", messages({"role": "bot", "content": ""}), "messages[0].role: expected system or user or assistant"),
@@ -153,7 +153,7 @@ def test_a_bad_line_is_an_error_of_its_row_and_a_broken_array_one_of_the_file() 
     lines = read(b'{"a": 1}\nnonsense\n\xff\n[[[\n{"b": 2}')
     assert [each.number for each in lines if each.error] == [2, 3, 4]
     assert [each.error.message for each in lines if each.error][:2] == [
-        "expected JSON, got none at column 1", "expected JSON, got bytes that are not UTF-8",
+        "expected JSON, got invalid JSON at column 1", "expected JSON, got bytes that are not UTF-8",
     ]  # fmt: skip
     [digits] = read(b'{"a": 1' + b"0" * 5000 + b"}")
     assert digits.error is not None
@@ -195,5 +195,5 @@ def test_a_file_that_is_too_large_when_unpacked_or_damaged_is_refused() -> None:
     assert len(read(packed, 1_000_000)) == 100_000
     with pytest.raises(Invalid, match=r"expected at most 0.8 MB, got a larger file; `flask dataset import` takes"):
         read(packed, 800_000)
-    with pytest.raises(Invalid, match="rows: expected a whole file, got a damaged one of gzip"):
+    with pytest.raises(Invalid, match="rows: expected a whole file, got a damaged gzip file"):
         read(packed[:-20])
