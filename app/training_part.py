@@ -72,12 +72,12 @@ class Lacking:
     def remedy(self) -> Phrase:
         """What to do."""
         if self.is_off and self.error:
-            return Phrase("mend that and start Parlor again")
+            return Phrase("fix that and restart Parlor")
         if self.is_off:
-            return Phrase("set it to auto and start Parlor again")
+            return Phrase("set it to auto and restart Parlor")
         if self.error:
             return Phrase("Parlor tries again every ten minutes and at each start")
-        return Phrase("wait until it is done") if self.is_under_way else Phrase("start Parlor again, which goes on")
+        return Phrase("wait until it is done") if self.is_under_way else Phrase("restart Parlor to continue")
 
 
 def is_installed() -> bool:

@@ -83,8 +83,8 @@ _ASKED = (
 )
 _RECALLED = [_recalled("drafts", "Drafts"), _recalled("recalls", "Drafts with a question from memory")]
 _HINT = Phrase(
-    "An unread rating held no number from 1 to 7; it enters no mean and no data. Interactions fail where a model"
-    " refuses to answer."
+    "An unread rating held no number from 1 to 7; it counts in no mean and no data. Interactions fail if a model "
+    "refuses to answer."
 )
 PAGE: JobPage[Society] = JobPage(
     kind=SOCIETY,

@@ -136,7 +136,7 @@ class SocietySpec(JobSpec):
     priors: str | None = asked_priors()
     embedder: str = asked_embedder()
     name: str = asked(
-        "Name", "What lists call the society.", "", unset="its models", max_length=80, heading="Name and seed"
+        "Name", "Name of the society in lists.", "", unset="its models", max_length=80, heading="Name and seed"
     )
     seed: int = asked_seed()
     budget: JobBudget = asked_budget()

@@ -85,7 +85,7 @@ def first_memories(config: SocietyConfig, agent: int, label_count: int) -> tuple
     if label_count < config.first_memories:
         raise Invalid(
             "first_memories",
-            expected=Phrase("at most the %(count)s memories that there are of a label", count=label_count),
+            expected=Phrase("at most %(count)s, the memories available for a label", count=label_count),
             got=config.first_memories,
             remedy=Phrase("choose fewer first memories or a file with more"),
         )

@@ -122,7 +122,7 @@ def _sentence(bars: Mapping[date, Mapping[str, float]], language: Language) -> s
     by_day = {day: sum(bar.values()) for day, bar in bars.items()}
     total = sum(by_day.values())
     if not total:
-        return language.gettext("No call of a model and no training has cost anything in this time.")
+        return language.gettext("No model call or training has cost anything in this period.")
     dearest = max(by_day, key=lambda day: by_day[day])
     sentence = language.gettext(
         "%(usd)s US dollars from %(first)s to %(last)s, UTC; %(most)s of them on %(day)s.",

@@ -99,8 +99,8 @@ def _of_installation(period: InstallationSpending, pace: float) -> SpendingLimit
         Phrase("Whole installation, this month") if period.period == "month" else Phrase("Whole installation, today")
     )
     effect = Phrase(
-        "jobs stop at their next call of a model behind an API, guests begin no match with one; matches that people are"
-        " playing and studies go on"
+        "jobs stop at their next call of a model behind an API, and guests cannot begin a match with one; studies and "
+        "matches that people are playing continue"
     )
     return SpendingLimit(title, period.spent, period.most, False, reached, effect)
 
@@ -109,7 +109,7 @@ def _of_job(
     session: Session, settings: Settings, kind: JobKind[Any], row: Any, title: Phrase, done: int, of: int | None
 ) -> Iterator[SpendingLimit]:
     budget, spent = budget_of(row, settings), spent_on_job(session, kind, row)
-    effect = Phrase("it stops, what it has made stays, and with a higher budget it can be resumed")
+    effect = Phrase("it stops, keeps what it has made, and can be resumed with a higher budget")
     for most, so_far, in_tokens in ((budget.usd, spent.usd, False), (budget.tokens, spent.tokens, True)):
         if most is None:
             continue

@@ -113,7 +113,7 @@ def wave_caps(session: Session) -> Iterator[SpendingLimit]:
         left = file.most_spent - committed
         people = int(left / most) if most > 0 else None
         if left < most:
-            reached = Phrase("reached: nobody else fits under it")
+            reached = Phrase("reached: no room for one more person")
         elif people is None:
             reached = Phrase("not reached: nobody is paid")
         else:
@@ -124,7 +124,7 @@ def wave_caps(session: Session) -> Iterator[SpendingLimit]:
             float(file.most_spent),
             False,
             reached,
-            Phrase("nobody new comes in; who is in goes on and is paid"),
+            Phrase("nobody new gets in; people already in go on and are paid"),
             "wave",
             wave.id,
             design.pay.currency,

@@ -79,7 +79,7 @@ def draft(session: Session, wave: Wave, by: str | None = None, *, set_aside: str
     if not people:
         raise Conflict(
             "wave", expected=Phrase("payments that are in no batch yet"), got=Phrase("none"),
-            remedy=Phrase("people are paid when they have ended"),
+            remedy=Phrase("people are paid once their visit has ended"),
         )  # fmt: skip
     file_format = PROLIFIC if recruiter_of(wave) == PROLIFIC else PLAIN
     most = _PEOPLE.get(file_format, len(people))
@@ -98,7 +98,7 @@ def _set_aside(session: Session, wave: Wave, reason: str, by: str | None) -> Non
             "reports", expected=Phrase("a wave without new reports"),
             got=Phrase("%(count)s new ones", count=len(waiting)),
             remedy=Phrase(
-                "assign, answer or close them, as they may concern others too, or say why they are not waited for"
+                "assign, answer or close them, as they may concern others too, or say why not to wait for them"
             ),
         )  # fmt: skip
     body = {"reports": list(waiting), "reason": read_reason("set_aside", reason), "by": by}
@@ -108,7 +108,7 @@ def _set_aside(session: Session, wave: Wave, reason: str, by: str | None) -> Non
 
 def _remedy(session: Session, wave: Wave) -> Phrase:
     if recruiter_of(wave) in APPROVING and last_table(session, wave) is None:
-        return Phrase("take the recruiter's table first, by flask study submissions")
+        return Phrase("import the recruiter's table first, with flask study submissions")
     return Phrase("decide for each of them")
 
 

@@ -108,7 +108,7 @@ def decide(
         raise Conflict(
             "participant", expected=Phrase("one whom a file of the recruiter can pay"),
             got=Phrase("one whom it cannot (%(why)s)", why=Verbatim(next(x.kind for x in own if x.kind in UNPAYABLE))),
-            remedy=Phrase("pay them in another way, and take away here what is owed"),
+            remedy=Phrase("pay them another way, and deduct here what is owed"),
         )  # fmt: skip
     found = [each for each in own if each.can_be_decided and each.kept != keep]
     if not found:

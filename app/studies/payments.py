@@ -125,7 +125,7 @@ def adjust(
     left = _left(session, progress, rows)
     if amount < 0 and left + amount < 0:
         raise Invalid(
-            "amount", expected=Phrase("at most %(left)s taken away, as no more is left to pay", left=left),
+            "amount", expected=Phrase("at most %(left)s deducted, as no more is left to pay", left=left),
             got=Verbatim(amount),
         )  # fmt: skip
     body = {"amount": str(amount.quantize(CENT)), "by": by, **_over_cap(session, progress, amount, over_cap)}
@@ -160,8 +160,8 @@ def reverse(
     amount = -row.amount
     if batch is None and amount < 0 and (left := _left(session, progress, rows)) + amount < 0:
         raise Invalid(
-            "adjustment", expected=Phrase("at most %(left)s taken away, as no more is left to pay", left=left),
-            got=Verbatim(amount), remedy=Phrase("reverse what was taken away since"),
+            "adjustment", expected=Phrase("at most %(left)s deducted, as no more is left to pay", left=left),
+            got=Verbatim(amount), remedy=Phrase("reverse the deductions made since"),
         )  # fmt: skip
     body = {
         "number": number, "amount": str(amount), "by": by,
@@ -214,7 +214,7 @@ def _over_cap(session: Session, progress: StudyProgress, amount: Decimal, reason
         raise Invalid(
             "over_cap",
             expected=Phrase(
-                "a reason why the spend cap of %(cap)s is gone over, of which %(left)s is left with the fee",
+                "a reason to exceed the spend cap of %(cap)s, of which %(left)s is left, fee included",
                 cap=cap, left=max(NOTHING, left).quantize(CENT),
             ),
             got=Phrase("none"),

@@ -78,10 +78,10 @@ def enter_preview(session: Session, preview: Preview, device: str) -> StudyProgr
     version = session.get(StudyVersion, preview.version_id, with_for_update={"key_share": True})
     arm = None if preview.arm_id is None else session.get(Arm, preview.arm_id)
     if version is None or (preview.arm_id is not None and (arm is None or arm.study_version_id != version.id)):
-        raise Invalid("link", expected=Phrase("one to a version and an arm that are there"), got=Phrase("another one"))
+        raise Invalid("link", expected=Phrase("one to an existing version and arm"), got=Phrase("another one"))
     check_models_there(session, version)
     if is_used_up(session, preview):
-        raise TooMany(Phrase("This preview was walked through %(most)s times.", most=MOST_WALKS))
+        raise TooMany(Phrase("This preview has been used %(most)s times.", most=MOST_WALKS))
     person = Participant(
         study_id=version.study_id, code=f"{PREVIEW}-{secrets.token_hex(8)}", created_at=datetime.now(UTC)
     )

@@ -80,7 +80,7 @@ def check_seen(session: Session, report_id: int, seen: int | None, by: str) -> N
     state = _STATES[last.kind]
     raise Conflict(
         "report",
-        expected=Phrase("one that is as it was when last seen"),
+        expected=Phrase("one unchanged since it was last seen"),
         got=Phrase("one that %(name)s takes care of now", name=Verbatim(last.body["to"]))
         if state == ASSIGNED
         else Phrase("one that %(name)s has marked as %(state)s", name=Verbatim(last.body["by"]), state=Phrase(state)),
@@ -133,7 +133,7 @@ def undo_step(session: Session, report_id: int, by: str, step: int | None = None
     event = _locked_report(session, report_id)
     standing = standing_steps(steps_of(session, event))
     if not standing:
-        raise Conflict("report", expected=Phrase("one with a step to undo"), got=Phrase("one that is as it came"))
+        raise Conflict("report", expected=Phrase("one with a step to undo"), got=Phrase("one without any steps"))
     last = standing[-1]
     if step not in (None, last.id):
         expected, remedy = Phrase("the last step of the report"), Phrase("look at what was done since")

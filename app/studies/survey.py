@@ -104,7 +104,7 @@ _WANTED = {
     "scale": Phrase("one of the numbers"),
     "matrix": Phrase("a number in each line"),
     "slider": Phrase("a place on the line"),
-    "outside": Phrase("that you come back from the other survey by its last link"),
+    "outside": Phrase("your return from the other survey by its last link"),
 }
 
 

@@ -36,7 +36,7 @@ def check_untrained(session: Session, version: StudyVersion, design: StudyDesign
             of = job_references(session, ROUND, gone)[gone[0]]
             raise Invalid(
                 "of",
-                expected=Phrase("models of which is known what they were trained on"),
+                expected=Phrase("models whose training data is known"),
                 got=Phrase("%(name)s, which learned from %(round)s, which was removed", name=name, round=of.words),
                 remedy=Phrase("put that round back, or set held_out: false"),
             )

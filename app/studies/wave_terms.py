@@ -98,7 +98,9 @@ def _check_cap(session: Session, wave: Wave, before: WaveFile, after: WaveFile) 
     design = design_of_wave(session, wave)
     least = max(committed(session, wave), most_with_fee(design, after)).quantize(Decimal("0.01"))
     if after.most_spent < least:
-        expected = Phrase("at least %(amount)s, what is owed and reserved, and what one person may cost", amount=least)
+        expected = Phrase(
+            "at least %(amount)s, to cover what is owed and reserved and what one person may cost", amount=least
+        )
         raise Invalid(CAP, expected=expected, got=Verbatim(str(after.most_spent)))
 
 

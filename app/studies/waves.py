@@ -139,7 +139,7 @@ def freeze(session: Session, wave: Wave, by: str | None = None) -> None:
 def check_closing_time(file: WaveFile) -> None:
     """Raises Invalid if the closing time has passed."""
     if file.closes_at is not None and file.closes_at <= datetime.now(UTC):
-        raise Invalid("closes", expected=Phrase("a time that is still to come, in UTC"), got=str(file.closes))
+        raise Invalid("closes", expected=Phrase("a time in the future, in UTC"), got=str(file.closes))
 
 
 def check_not_frozen(wave: Wave) -> None:
@@ -193,7 +193,7 @@ def _check_filled_in(version: StudyVersion, design: StudyDesign, file: WaveFile)
             remedy=Phrase("load a version with words of your own"),
         )
     for each in placeholders.in_wave(file.model_dump(mode="json", exclude_unset=True)):
-        raise Invalid(str(each.path[0]), expected=Phrase("what is your own"), got=Verbatim(str(each)))
+        raise Invalid(str(each.path[0]), expected=Phrase("a value of your own"), got=Verbatim(str(each)))
 
 
 def _first_placeholders(found: Sequence[placeholders.Placeholder]) -> Verbatim:
@@ -214,4 +214,4 @@ def _check_known(session: Session, reference: str) -> None:
         except NotFound:
             known = False
     if not known:
-        raise Invalid("not_if_took_part_in", expected=Phrase("studies and waves that are there"), got=reference)
+        raise Invalid("not_if_took_part_in", expected=Phrase("existing studies and waves"), got=reference)

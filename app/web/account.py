@@ -39,10 +39,10 @@ def change_password() -> ResponseReturnValue:
     """Set a password. The old one is required, except from a user who has just come by a link."""
     old, new, again = (request.form.get(field, "") for field in ("old", "new", "again"))
     if _asks_for_old() and not passwords.hashing(accounts.password_fits, current_user.password_hash, old):
-        return _account_page(old=gettext("This is not the password until now.")), 401
+        return _account_page(old=gettext("This is not the current password.")), 401
     passwords.was_right()
     if new != again:
-        return _account_page(again=gettext("The two are not the same. Please write the new password twice.")), 400
+        return _account_page(again=gettext("The two passwords differ. Please enter the new password twice.")), 400
     # Checked before the thread pool is used, which logs every error of its work.
     if not accounts.SHORTEST_PASSWORD <= len(new) <= accounts.LONGEST_PASSWORD:
         return _account_page(new=_too_short_or_long(new)), 400

@@ -31,7 +31,7 @@ from app.web.seats import settings
 blueprint = Blueprint("auth", __name__)
 blueprint.after_request(never_stored)
 
-_WRONG = lazy_gettext("This name and this password do not go together. Please try again.")
+_WRONG = lazy_gettext("This name and password do not match. Please try again.")
 
 
 # ---- The session -------------------------------------------------------------
@@ -94,14 +94,14 @@ def _until_when() -> str:
     seconds = max(1, limit.reset_at - int(time.time())) if limit else 300
     words = (
         ngettext(
-            "That was a wrong password too often. Please try again in %(num)s second.",
-            "That was a wrong password too often. Please try again in %(num)s seconds.",
+            "Too many wrong passwords. Please try again in %(num)s second.",
+            "Too many wrong passwords. Please try again in %(num)s seconds.",
             seconds,
         )
         if seconds < 100
         else ngettext(
-            "That was a wrong password too often. Please try again in %(num)s minute.",
-            "That was a wrong password too often. Please try again in %(num)s minutes.",
+            "Too many wrong passwords. Please try again in %(num)s minute.",
+            "Too many wrong passwords. Please try again in %(num)s minutes.",
             -(-seconds // 60),
         )
     )

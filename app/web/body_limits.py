@@ -216,9 +216,7 @@ def refused_body() -> AppError | None:
 def too_large(most: int) -> TooLarge:
     """The refusal of a body of more than `most` bytes."""
     return TooLarge(
-        Phrase(
-            "This is more than fits: at most %(most)s MB can be sent to this address at once.", most=f"{most / 1e6:g}"
-        )
+        Phrase("This is too large: at most %(most)s MB can be sent to this address at once.", most=f"{most / 1e6:g}")
     )
 
 

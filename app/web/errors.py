@@ -51,8 +51,8 @@ _SECRET = {"password", "new", "again"}  # fields of passwords
 
 _LOST_TITLE = lazy_gettext("This link does not lead to a study.")
 _LOST = lazy_gettext(
-    "A part of it may be missing. Open the study again from the page where you found it, or open your private link: you"
-    " come back to where you were."
+    "Part of it may be missing. Open the study again from the page where you found it, or open your private link: "
+    "either takes you back to where you were."
 )
 
 
@@ -88,7 +88,7 @@ def _app_error_reply(error: AppError) -> tuple[Response | str, int]:
 
 def _stale_form(_error: CSRFError) -> tuple[Response | str, int]:
     return _error_reply(
-        400, "stale_form", gettext("The page was open for too long. Go back, load it again, and send it once more.")
+        400, "stale_form", gettext("The page was open for too long. Go back, reload it and send it again.")
     )
 
 

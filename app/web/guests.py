@@ -28,7 +28,7 @@ ASKED, AGREED = "training_asked", "training_consent"  # the form's fields
 def question() -> str:
     """The question that guests are asked, in the page's language."""
     words = gettext(
-        "Language models may be trained on what I write in games here. A trained model cannot forget it again."
+        "Language models may be trained on what I write in games here. Once trained, a model cannot forget it."
     )
     return str(words)
 

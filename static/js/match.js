@@ -49,7 +49,7 @@ const REFUSALS = {
   not_your_turn: t("It is your partner’s turn now. Your words are kept here."),
   over: t("The game is over already."),
   too_fast: t("That was very quick. Please wait a moment, then send it again."),
-  too_long: t("That is too long to send at once: %(most)s characters are the most. Please make it shorter.", { most: main.dataset.most }),
+  too_long: t("That is too long to send at once: the limit is %(most)s characters. Please make it shorter.", { most: main.dataset.most }),
   invalid: t("We could not read that. Please try it in other words."),
 };
 // Refusals by the rules, for readers of other languages; in English the server says more exactly what is wrong.

@@ -284,7 +284,7 @@ def answered_states(parlor: Stack, page: Page, furnished: Furnished) -> Iterator
     page.goto(parlor.url + "/admin/models/new")
     for field, value in {"name": "mine", "model": "m", "temperature": "hot"}.items():
         if field == "temperature":
-            page.get_by_text("Sampling and patience").click()
+            page.get_by_text("Sampling, limits and prices").click()
         page.locator(f"#{field}").fill(value)
     page.get_by_role("button", name="Add it and make a test call").click()
     expect(page.get_by_role("alert")).to_contain_text("Temperature: expected")
@@ -311,7 +311,7 @@ def answered_states(parlor: Stack, page: Page, furnished: Furnished) -> Iterator
     page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
     yield "match-message-unfolded"
     page.goto(parlor.url + "/account")
-    for label, text in (("New password", "quite a long password"), ("New password once more", "another one")):
+    for label, text in (("New password", "quite a long password"), ("Repeat the new password", "another one")):
         page.get_by_label(label, exact=True).fill(text)
     page.get_by_role("button", name="Set this password").click()
     expect(page.get_by_role("alert")).to_contain_text("not the same")

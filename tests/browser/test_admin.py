@@ -66,7 +66,7 @@ def played(parlor: Stack, visitor: Visitor) -> str:
 
 def test_a_password_is_set_and_signs_in(parlor: Stack, admin: Page) -> None:
     admin.get_by_role("link", name="Account").click()
-    for label in ("New password", "New password once more"):
+    for label in ("New password", "Repeat the new password"):
         admin.get_by_label(label, exact=True).fill("quite a long password")
     admin.get_by_role("button", name="Set this password").click()
     expect(admin.get_by_role("status")).to_contain_text("The new password is set.")

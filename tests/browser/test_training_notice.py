@@ -47,7 +47,7 @@ def test_the_notice_follows_the_installation(lacking: Stack, visitor: Visitor) -
     )
     expect(notice.get_by_role("progressbar", name="Installation of the training part")).to_have_attribute("value", "40")
     training_part.note(Lacking(step="torch, 190.0 MB", percent=40, pid=2**22))
-    expect(notice).to_contain_text("its installation was cut off; start Parlor again, which goes on")
+    expect(notice).to_contain_text("its installation was cut off; restart Parlor to continue")
     expect(notice.get_by_role("progressbar")).to_have_count(0)
     training_part.note(Lacking(is_off=True))
     page.reload()

@@ -226,7 +226,7 @@ def test_what_was_taken_away_since_keeps_a_reversal_from_going_below_nothing(eng
         finish(session, progress, "declined")
         payments.adjust(session, progress, Decimal(2), "thanks")
         payments.adjust(session, progress, Decimal(-2), "paid by hand")
-        with pytest.raises(Invalid, match="reverse what was taken away since"):
+        with pytest.raises(Invalid, match="reverse the deductions made since"):
             payments.reverse(session, progress, 1, "a slip")
         payments.reverse(session, progress, 2, "not paid by hand")
         payments.reverse(session, progress, 1, "a slip")

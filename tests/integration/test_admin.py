@@ -265,10 +265,10 @@ def test_failures_with_one_cause_are_told_once_with_how_often(client: FlaskClien
 
 
 def test_a_loop_that_does_not_run_is_said(client: FlaskClient, engine: Engine) -> None:
-    assert "Upkeep does not run." in client.get("/admin/").text
+    assert "Upkeep is not running." in client.get("/admin/").text
     with writing(engine) as session:
         session.add(Lease(name="upkeep", owner="it", until=datetime.now(UTC) + timedelta(minutes=1)))
-    assert "Upkeep does not run." not in client.get("/admin/").text
+    assert "Upkeep is not running." not in client.get("/admin/").text
 
 
 def test_every_link_of_the_overview_leads_somewhere(client: FlaskClient, engine: Engine) -> None:

@@ -210,7 +210,7 @@ def test_an_estimate_starts_nothing_and_a_dear_alignment_is_asked_about(
     paid = {**FORM, "share scripted-agent": "", "share paid": "1"}
     page = client.post("/admin/alignments/new", data={**paid, "action": "estimate"}).text
     assert "Calls, about 128" in texts(page)  # twice those of one society
-    assert "Trainings and the comparison in the end come on top." in texts(page)
+    assert "Excludes the trainings and the final comparison." in texts(page)
     asked = client.post("/admin/alignments/new", data=paid)
     assert (asked.status_code, enqueued_jobs) == (200, [])
     agreed = re.search(r'name="agreed" value="([^"]+)"', asked.text)

@@ -73,7 +73,7 @@ def test_the_list_is_filtered_and_its_downloads_carry_the_filter(client: FlaskCl
     link = re.search(r'href="(/admin/export/moves.csv[^"]+)"', page)
     assert link
     assert client.get(link[1].replace("&amp;", "&")).text.count(over.id) == 1
-    assert "None is like that." in client.get("/admin/matches?until=2001-01-01").text
+    assert "Nothing found." in client.get("/admin/matches?until=2001-01-01").text
 
 
 @pytest.mark.parametrize(
@@ -104,10 +104,10 @@ def test_a_filter_that_cannot_be_is_said_in_a_line(client: FlaskClient, query: s
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        ("reason=checkmate", "None is like that."),
-        ("reason=no+deal", "None is like that."),
+        ("reason=checkmate", "Nothing found."),
+        ("reason=no+deal", "Nothing found."),
         ("before=2001-01-01T00:00:00%2B00:00~x", "There are no older ones."),
-        ("since=2999-01-01", "None is like that."),
+        ("since=2999-01-01", "Nothing found."),
     ],
 )
 def test_a_filter_that_no_match_fits_is_said_and_shown(

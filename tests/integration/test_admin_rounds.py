@@ -85,7 +85,7 @@ def test_an_empty_list_leads_to_the_first_round(client: FlaskClient) -> None:
     page = client.get("/admin/rounds").text
     assert "There is none yet." in page
     assert 'href="/admin/rounds/new"' in page
-    assert "Which ones" not in page
+    assert "Filters" not in page
 
 
 def test_rounds_are_listed_with_their_score_and_filtered(client: FlaskClient, played: Callable[..., int]) -> None:
@@ -94,7 +94,7 @@ def test_rounds_are_listed_with_their_score_and_filtered(client: FlaskClient, pl
     assert rounds_in(page) == [taboo, deal]
     assert "6 of 6" in re.sub(r"<[^>]+>", "", page)
     assert rounds_in(client.get("/admin/rounds?game=taboo&status=done&model=scripted").text) == [taboo]
-    assert "None is like that." in client.get("/admin/rounds?status=failed").text
+    assert "Nothing found." in client.get("/admin/rounds?status=failed").text
 
 
 def test_a_round_whose_matches_were_all_aborted_says_so(

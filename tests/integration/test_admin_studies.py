@@ -412,7 +412,7 @@ def test_a_wave_is_opened_from_a_form(client: FlaskClient, engine: Engine, versi
         ("code_completed", "C7 RX", "Codes: expected text of at most 40 letters, digits and hyphens, got 'C7 RX'"),
         ("recruiter_id", "", "expected a value, got none"),
         ("recruiter_id", "https://app.prolific.com/x", "expected an id, not the address that it is in"),
-        ("not_if_took_part_in", "nobody:knows", "expected studies and waves that are there, got 'nobody:knows'"),
+        ("not_if_took_part_in", "nobody:knows", "expected existing studies and waves, got 'nobody:knows'"),
     ],
 )
 def test_a_wave_that_cannot_be_is_refused_at_its_field(

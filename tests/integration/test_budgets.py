@@ -295,7 +295,7 @@ def test_a_page_says_why_it_stopped_and_raises_the_budget(app: Flask, engine: En
         page = client.get(f"/admin/{path}/{number}").text
         assert "budget of $0.10 reached" in page
         assert re.search(r'name="budget_usd"[^>]* value="0\.1"', page)
-        assert "All that was made is kept: Resume goes on from there." in page
+        assert "Everything made so far is kept: Resume continues from there." in page
         assert "budget of $0.10 reached" in client.get(f"/admin/{path}").text
         answer = client.post(f"/admin/{path}/{number}", data={"action": "resume", "budget_usd": "x"})
         assert answer.status_code == 400
@@ -392,7 +392,7 @@ def test_an_alignment_stops_in_its_middle_and_goes_on_with_a_higher_budget_askin
     assert (row.status, row.error) == (states.FAILED, stopped)
     page = signed_in(app).get(f"/admin/alignments/{row.id}").text
     assert stopped in html.unescape(page)
-    assert "All that was made is kept. Resume goes on from this step." in page
+    assert "Everything made so far is kept. Resume continues from this step." in page
     assert page.count("<dt>Budget, USD</dt>") == 1
     assert re.search(rf'name="budget_usd"[^>]* value="{re.escape(f"{Decimal(str(enough)).normalize():f}")}"', page)
 

@@ -75,7 +75,7 @@ def test_a_page_asks_once_and_pages_of_what_is_gone_say_who_removed_it(
     for address in (f"/admin/rounds/{round_id}", f"/admin/rounds/{round_id}/latest", f"/admin/jobs/{job}"):
         gone = client.get(address)
         assert gone.status_code == 410
-        assert "Removed to free the disk" in gone.text
+        assert "Removed to free disk space" in gone.text
         assert "archives/" in gone.text
     pages = [f"/admin/models/{model}", f"/admin/datasets/{dataset.id}"]
     for address in pages:

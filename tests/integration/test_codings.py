@@ -213,12 +213,12 @@ def test_what_a_removed_account_left_is_ended_by_others(
     assert refused.exit_code == 2
     assert f"`flask match end-coder {number} CODER` ends what bea, carl left" in refused.stderr
     assert program.get(f"/codings/{number}")["given"] is None
-    assert "Left without being done" in client.get(address).text
+    assert "Left unfinished" in client.get(address).text
     assert client.post(f"{address}/left", data={"coder": "nobody", "action": "drop"}).status_code == 404
     assert client.post(f"{address}/left", data=form).status_code == 303
     ended = flask("match", "end-coder", str(number), "carl", "--drop")
     assert ended.stdout == "Dropped 1 code of carl.\n"
-    assert "Left without being done" not in client.get(address).text
+    assert "Left unfinished" not in client.get(address).text
     rows = [*csv.DictReader(io.StringIO(flask("export", "codings", "Offers").stdout))]
     assert [(row["coder"], row["key"]) for row in rows] == [("admin", "1"), ("bea", "2")]
     shown = program.get(f"/codings/{number}")

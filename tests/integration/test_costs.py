@@ -107,7 +107,7 @@ def test_a_round_costs_the_same_in_the_database_on_its_page_and_in_the_file(
     assert {row["cost_source"] for row in rows} == {source}
     match = client.get(f"/admin/matches/{calls[0].match_id}?at=2").text
     assert re.search(rf"<dt>Cost</dt><dd>\${cost:.6f}".rstrip("0"), match)
-    assert ("as the server says" in match) == (source == "server")
+    assert ("as reported by the server" in match) == (source == "server")
 
 
 def test_a_society_costs_what_its_servers_say_and_what_its_tokens_cost(engine: Engine, settings: Settings) -> None:

@@ -320,7 +320,7 @@ def test_the_page_and_the_command_say_it_in_plain_words(
     client: FlaskClient = signed_in(app)
     where = f"/admin/models/{number_of(engine)}"
     page = client.get(where).text
-    assert "How this model wants to be asked" in page
+    assert "How to call this model" in page
     assert "ignored: the server takes a schema and does not keep to it" in page
     assert "16 calls of at most 40 tokens each, $0.00192 at most" in page
     assert client.post(where, data={"action": "check-sampling"}).status_code == 303

@@ -60,7 +60,7 @@ def test_who_returned_what_the_last_page_asked_to_return_is_called_so(app: Flask
         row.settings = {**row.settings, "codes": {"completed": "C7RX94LM"}}
     told = flask(app, "study", "pay", WAVE).stdout
     assert (
-        "Look at BACK: the recruiter calls the submission returned, as the last page asks where an ending has no code,"
+        "Look at BACK: the recruiter lists the submission as returned, as the last page asks where an ending has no code,"
         " 1.00; left out until it is decided (keep)." in told
     )
     page = text_of(signed_in(app).get(f"/admin/studies/waves/{wave}/pay"))
@@ -77,7 +77,8 @@ def test_who_is_returned_rejected_or_unknown_is_left_out_until_it_is_decided(
     taken(engine, FINE="approved", BACK="returned", NOT="rejected")
     told = flask(app, "study", "pay", WAVE).stdout
     assert (
-        "Look at BACK: the recruiter calls the submission returned, 1.00; left out until it is decided (keep)." in told
+        "Look at BACK: the recruiter lists the submission as returned, 1.00; left out until it is decided (keep)."
+        in told
     )
     refused = flask(app, "study", "pay", WAVE, "draft").stderr
     assert "FINE (would pay twice), BACK (returned), NOT (rejected), GONE (unknown)" in refused
@@ -194,7 +195,7 @@ def test_who_is_done_at_the_recruiter_and_under_way_here_is_named_everywhere(
         ("NOCODE", "without a code"),
         (" c7rx94lm ", "with the code of completed"),
         ("Ｃ7RX94LM", "with the code of completed"),
-        ("whatever", "with a code of no ending"),
+        ("whatever", "with an unknown code"),
     ):
         table.write_text(
             "Submission id,Participant id,Status,Completion code\n"
@@ -204,7 +205,7 @@ def test_who_is_done_at_the_recruiter_and_under_way_here_is_named_everywhere(
         assert f"Look at HERE: under way here, and submitted at the recruiter {said}." in told
     client = signed_in(app)
     page = text_of(client.get(f"/admin/studies/waves/{wave}"))
-    assert "Under way here, done at the recruiter HERE submitted, with a code of no ending" in page
+    assert "Under way here, done at the recruiter HERE submitted, with an unknown code" in page
     assert "and they are under way here" in text_of(client.get(f"/admin/studies/waves/{wave}/pay"))
     assert (
         "Look at HERE: the recruiter calls the submission submitted or approved"

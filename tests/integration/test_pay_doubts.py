@@ -81,7 +81,7 @@ def test_a_visit_that_is_another_persons_by_the_table_is_told_and_paid_when_some
     assert take("fineid") == take("") == ["LEFT"]  # a table without people says nothing else
     assert doubts(engine) == {"NONE": "no submission", "LEFT": "another person"}
     told = flask(app, "study", "pay", "two-models:main").stdout
-    assert "Look at LEFT: the recruiter's table says that their visit is another person's" in told
+    assert "Look at LEFT: the recruiter's table assigns their visit to another person" in told
     with writing(engine) as session:
         wave = find_wave(session, "two-models:main")
         batches.draft(session, wave)

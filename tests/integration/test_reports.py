@@ -124,7 +124,7 @@ def test_the_inbox_lists_links_filters_and_marks(engine: Engine, app: Flask, kno
     assert "1 report waits for you" in text_of(admin.get("/admin/models"))
     assert "1 report of a participant is new." in text_of(admin.get("/admin/"))
     page = admin.get("/admin/studies/reports").text
-    assert "game or partner does not go on" in page
+    assert "game or partner is stuck" in page
     assert "It =hung= &lt;b&gt;there&lt;/b&gt;." in page
     assert f"/admin/studies/waves/{known.wave}/people/{number}" in page
     assert "two-models:main</a>" in page
@@ -139,7 +139,7 @@ def test_the_inbox_lists_links_filters_and_marks(engine: Engine, app: Flask, kno
             assert marked.state == state
     assert session_seen(engine, number) == seen  # what an experimenter does is no sign of life
     assert "waits for you" not in text_of(admin.get("/admin/models"))
-    assert "None is like that." in text_of(admin.get(f"/admin/studies/reports?state=new&wave={known.wave}"))
+    assert "Nothing found." in text_of(admin.get(f"/admin/studies/reports?state=new&wave={known.wave}"))
     for wrong in ({"report": "999", "action": "take"}, {"report": str(found.event.id), "action": "dock"}, {}):
         assert admin.post("/admin/studies/reports", data=wrong).status_code in (400, 404)
     assert admin.get("/admin/studies/reports?wave=x").status_code == 400

@@ -16,10 +16,10 @@ class RehearsalSpec(JobSpec):
         heading="Bots",
     )
     bots: int = asked("Bots", "Twenty are under way at once.", 20, option="n", metavar="N", ge=1, le=MOST_BOTS)
-    seed: int = asked("Seed", "Of what they choose and answer.", 1, metavar="S", ge=0, le=2**31 - 1)
+    seed: int = asked("Seed", "For their choices and answers.", 1, metavar="S", ge=0, le=2**31 - 1)
     live: bool = asked(
         "Against the models of the study",
-        "At its own pace, which takes as long as people would. Else against scripted players, without pauses.",
+        "At the study's pace, which takes as long as with people. Otherwise against scripted players, without pauses.",
         False,
     )
     budget: JobBudget = asked_budget()

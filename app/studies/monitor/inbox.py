@@ -23,7 +23,7 @@ WAY_WORDS: Mapping[str, Phrase] = {
     "in person": Phrase("in person"), "other": Phrase("otherwise"),
 }  # fmt: skip
 REASON_WORDS: Mapping[str, Phrase] = {
-    "broken": Phrase("something does not work"), "stuck": Phrase("game or partner does not go on"),
+    "broken": Phrase("something does not work"), "stuck": Phrase("game or partner is stuck"),
     "upsetting": Phrase("upsetting or offensive"), "unclear": Phrase("does not understand what to do"),
     "too long": Phrase("takes longer than stated"), "other": Phrase("something else"),
 }  # fmt: skip

@@ -25,19 +25,19 @@ DOUBTS: Mapping[str, Phrase] = {
     "no submission": Phrase("the recruiter has named no submission, so that approving may not pay the base"),
     "paid twice": Phrase("the recruiter has paid the submission, and the base is in a batch as well"),
     "would pay twice": Phrase("the recruiter has paid the submission, and the next batch would pay the base as well"),
-    "paid in part": Phrase("the recruiter has paid another amount than the base"),
-    "returned": Phrase("the recruiter calls the submission returned"),
+    "paid in part": Phrase("the recruiter has paid an amount other than the base"),
+    "returned": Phrase("the recruiter lists the submission as returned"),
     "asked to return": Phrase(
-        "the recruiter calls the submission returned, as the last page asks where an ending has no code"
+        "the recruiter lists the submission as returned, as the last page asks where an ending has no code"
     ),
-    "rejected": Phrase("the recruiter calls the submission rejected"),
+    "rejected": Phrase("the recruiter lists the submission as rejected"),
     "unknown": Phrase("no table of the recruiter names this person"),
-    "another person": Phrase("the recruiter's table says that their visit is another person's"),
+    "another person": Phrase("the recruiter's table assigns their visit to another person"),
     "no id": Phrase("the recruiter's id was removed, so that no file can pay them"),
-    "bad id": Phrase("the recruiter's file takes no such id"),
-    "too much": Phrase("the recruiter's file pays nobody so much at once"),
-    "under way": Phrase("the recruiter calls the submission submitted or approved, and they are under way here"),
-    "overpaid": Phrase("more was sent to be paid than is owed; it is held against what they are still to be paid"),
+    "bad id": Phrase("the recruiter's file does not accept this id"),
+    "too much": Phrase("the recruiter's file cannot pay this much at once"),
+    "under way": Phrase("the recruiter lists the submission as submitted or approved, and they are under way here"),
+    "overpaid": Phrase("more was sent for payment than is owed; the excess is deducted from later pay"),
 }
 
 

@@ -25,7 +25,7 @@ class _AlignmentForm(JobForm[Alignment, AlignmentSpec]):
         start=lazy_gettext("Start"),
         back=lazy_gettext("Back to the alignments"),
         estimate=lazy_gettext("What its societies will take"),
-        estimate_hint=lazy_gettext("Trainings and the comparison in the end come on top."),
+        estimate_hint=lazy_gettext("Excludes the trainings and the final comparison."),
     )
     estimate_template = "admin/society-estimate.html"
 

@@ -92,8 +92,8 @@ register_pages(
     JobPages(lazy_gettext("Assessments"), "assessments", "assessment_id", below="societies", fields=_fields),
     new=[("admin.new_assessment", lazy_gettext("New assessment"))],
     about=lazy_gettext(
-        "In an assessment two models answer the same questions, which neither was trained on, and raters say how good"
-        " each answer is: a model before and after a training, for instance. There is none yet."
+        "In an assessment two models, such as one before and after a training, answer the same questions, which "
+        "neither was trained on, and raters say how good each answer is. There are none yet."
     ),
     first=lazy_gettext("Start the first assessment"),
     command="flask assessment run MODEL BASE --raters NAME --questions FILE",

@@ -13,8 +13,8 @@ register_pages(
     JobPages(lazy_gettext("Benchmarks"), "benchmarks", "benchmark_id", below="models"),
     new=[("admin.new_benchmark", lazy_gettext("New benchmark"))],
     about=lazy_gettext(
-        "A benchmark scores a model on reasoning tasks that are no games, so that one can see whether playing has made"
-        " it any better at them. There is none yet."
+        "A benchmark scores a model on reasoning tasks other than games, to show whether playing has made it any "
+        "better at them. There are none yet."
     ),
     first=lazy_gettext("Score the first model"),
 )

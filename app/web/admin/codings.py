@@ -42,7 +42,7 @@ _PAGE = ListPage(
     lazy_gettext("Codings"),
     "matches/codings",
     intro=lazy_gettext(
-        "A coding is a set of codes and the matches that experimenters give them to, each alone until they are done."
+        "A coding is a set of codes and the matches to be coded. Experimenters code independently until they are done."
     ),
     template="admin/codings.html",
 )

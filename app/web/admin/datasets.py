@@ -59,7 +59,7 @@ add_list(
             ("admin.new_dataset_pull", lazy_gettext("Pull a dataset")),
         ],
         about=lazy_gettext(
-            "A dataset holds what was said well, cut out of matches, for a model to learn from. There is none yet."
+            "A dataset holds what was said well in matches, for a model to learn from. There are none yet."
         ),
         first=lazy_gettext("Make the first dataset"),
         **tag_filter(DATASET, Dataset.id),

@@ -52,7 +52,7 @@ def save_figure(form: str) -> Response:
             "specs",
             expected=Phrase("a figure of this server"),
             got=Verbatim("another"),
-            remedy=Phrase("load the page again"),
+            remedy=Phrase("reload the page"),
         )
     spec = json.loads(specs)
     if THEMES[0] in spec:

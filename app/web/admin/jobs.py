@@ -65,8 +65,8 @@ register_pages(
     JobPages(lazy_gettext("Training"), "jobs", "job_id", template="admin/job.html", fields=_fields),
     new=[("admin.new_training", lazy_gettext("New training job"))],
     about=lazy_gettext(
-        "A training job makes a model of a dataset, which can be played against as soon as it is done."
-        " There is none yet."
+        "A training job trains a model on a dataset; the model can be played against once the job is done. There are "
+        "none yet."
     ),
     first=lazy_gettext("Train the first model"),
     compare="admin.compare_jobs",

@@ -138,7 +138,7 @@ _ARCHIVE = replace(
     _IN_USE,
     title=lazy_gettext("Archived models"),
     new=(),
-    intro=lazy_gettext("Nothing new can play these. On its page a model is taken out of the archive."),
+    intro=lazy_gettext("Nothing new can use these. To take a model out of the archive, open its page."),
     about=lazy_gettext("The archive is empty."),
     **tag_filter(MODEL, LanguageModel.id, where=lambda _session, _given: [_in_archive(True)]),
     fields=_elsewhere(True),

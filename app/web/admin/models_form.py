@@ -96,7 +96,7 @@ def _cloneable(session: Session, number: int) -> LanguageModel:
     """The model with that number. Raises NotFound, also for a scripted one, in which a clone could change nothing."""
     row = get_model_by_number(session, number)
     if row.kind == "scripted":
-        raise NotFound("model", expected=Phrase("the number of one that is called"), got=number)
+        raise NotFound("model", expected=Phrase("the number of one that is not scripted"), got=number)
     return row
 
 

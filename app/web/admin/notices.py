@@ -34,9 +34,9 @@ add_list(
         NOTICES,
         lazy_gettext("Notices"),
         "notices",
-        intro=lazy_gettext("What experimenters were told by mail or webhook."),
+        intro=lazy_gettext("Notices sent to experimenters by mail or webhook."),
         about=lazy_gettext(
-            "No notices yet. Your account page has which ones you get; the settings have those of the installation."
+            "No notices yet. Your account page says which ones you get; those of the installation are in the settings."
         ),
         command="flask notice test",
         filters=lambda _session: [ListFilter("state", gettext("State"), STATES)],

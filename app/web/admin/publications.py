@@ -37,8 +37,7 @@ register_pages(
     PUBLICATION,
     JobPages(lazy_gettext("Publications"), "publications", "publication_id", below="models"),
     intro=lazy_gettext(
-        "Models and datasets that were pushed to a hub or a folder. The page of a model’s or a dataset’s card begins"
-        " one."
+        "Models and datasets that were pushed to a hub or a folder. To publish one, start from the page of its card."
     ),
 )
 

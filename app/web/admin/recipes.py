@@ -92,8 +92,8 @@ register_pages(
     ),
     new=[("admin.new_recipe", lazy_gettext("New recipe run"))],
     about=lazy_gettext(
-        "A recipe is a file of steps that describes a whole experiment: rounds, datasets, trainings, evaluations,"
-        " benchmarks, societies, and tables of what came of them. None was run yet."
+        "A recipe is a file of steps that describes a whole experiment: rounds, datasets, trainings, evaluations, "
+        "benchmarks, societies, and tables of the results. None has been run yet."
     ),
     first=lazy_gettext("Start the first run"),
     command="flask recipe run FILE",

@@ -98,7 +98,7 @@ def analyses_of(choice: MatchFilter, *, whole: bool) -> ChosenAnalyses:
             "matches",
             expected=Phrase("at most %(most)s of them on a page", most=_MOST),
             got=Phrase("more"),
-            remedy=Phrase("`flask analyze` takes the same choice and any number"),
+            remedy=Phrase("`flask analyze` takes the same choice without a limit"),
         )
     key = (str(engine.url), "matches", choice, most, over, last)
     sampled = over > most

@@ -64,7 +64,7 @@ def act_on_spend() -> ResponseReturnValue:
                 job = resumed.left[0]
                 raise Conflict(
                     "spend",
-                    expected=Phrase("jobs that can go on; all others do"),
+                    expected=Phrase("jobs that can go on, as all others do"),
                     got=Phrase("%(count)s that cannot, such as %(job)s", count=len(resumed.left), job=job.cell.words),
                     remedy=Phrase("its page says why and has a button to resume it"),
                 )

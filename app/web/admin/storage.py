@@ -34,10 +34,10 @@ add_address("removal", lambda number: url_for("admin.removal", number=number))
 add_list(
     ListPage(
         REMOVALS,
-        lazy_gettext("Removed to free the disk"),
+        lazy_gettext("Removed to free disk space"),
         "spend/removed",
         about=lazy_gettext(
-            "Nothing was removed. What is removed on the page Storage stands here, and can be put back."
+            "Nothing has been removed. What is removed on the page Storage is listed here and can be put back."
         ),
     )
 )

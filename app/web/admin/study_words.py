@@ -23,7 +23,7 @@ HAPPENED: Mapping[str, str] = {
     "match": N_("began a match"), "settled": N_("pay was worked out"), "place freed": N_("place was freed"),
 }  # fmt: skip
 HANDED_IN: Mapping[str, str] = {
-    "no code": N_("without a code"), "other code": N_("with a code of no ending"),
+    "no code": N_("without a code"), "other code": N_("with an unknown code"),
 }  # fmt: skip
 RECRUITERS: Mapping[str, str] = {
     "prolific": "Prolific", "mturk": "Amazon Mechanical Turk", "connect": "CloudResearch Connect",

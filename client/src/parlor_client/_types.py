@@ -175,7 +175,7 @@ class SocietySpec(TypedDict, total=False):
     questions: TextFile | Path | Literal["shipped"] | None  # One a line, or a list in JSON. Agents get them in turn.
     priors: TextFile | Path | Literal["shipped"] | None  # First memories
     embedder: str  # Whose vectors say what is similar: tfidf, model:NAME, api:MODEL or sentences:MODEL.
-    name: str  # What lists call the society.
+    name: str  # Name of the society in lists.
     seed: int  # For all random draws: the same seed gives the same world.
     budget: JobBudget  # For its model calls.
     version: int
@@ -223,8 +223,8 @@ class RehearsalSpec(TypedDict, total=False):
 
     study: Required[str]  # Its name, with @ and a number for another version than the newest.
     bots: int  # Twenty are under way at once.
-    seed: int  # Of what they choose and answer.
-    live: bool  # At its own pace, which takes as long as people would. Else against scripted players, without pauses.
+    seed: int  # For their choices and answers.
+    live: bool  # Against the models of the study
     budget: JobBudget  # For its model calls.
     version: int
 

@@ -128,5 +128,5 @@ def test_first_memories_are_different_ones_by_agent_and_seed() -> None:
 
 
 def test_too_few_memories_of_a_label_are_refused_in_one_line() -> None:
-    with pytest.raises(Invalid, match=r"^first_memories: expected at most the 3 memories .* got 50; choose fewer"):
+    with pytest.raises(Invalid, match=r"^first_memories: expected at most 3, the memories .* got 50; choose fewer"):
         first_memories(SocietyConfig(), 0, 3)

@@ -97,7 +97,7 @@ def test_a_question_that_does_not_apply_is_not_asked_whatever_is_sent() -> None:
 
 def test_an_outside_survey_is_answered_by_coming_back() -> None:
     outside = question(outside={"url": "https://example.org/s"})
-    assert "come back" in read(outside, ("q", "true")).errors["q"].message
+    assert "return from the other survey" in read(outside, ("q", "true")).errors["q"].message
     assert read_survey((outside,), {}, {}, ["q"]).values == {"q": True}
 
 
