@@ -29,5 +29,5 @@ def leafed_through(client: FlaskClient, address: str) -> Iterator[str]:
     while address:
         page = client.get(address).text
         yield page
-        onward = re.search(r'<a class="button" href="([^"]+)">(?:Older|Further)</a>', page)
+        onward = re.search(r'<a class="button" href="([^"]+)">(?:Older|Next page)</a>', page)
         address = html.unescape(onward[1]) if onward else ""

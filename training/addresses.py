@@ -43,8 +43,8 @@ def check_address(address: str) -> None:
         found = None
     if is_forbidden(found):
         raise ForbiddenAddress(
-            f"expected the address of a model's server, got {address}, an address of a link or of a cloud's metadata"
-            " service, which no model is at"
+            f"expected the address of a model's server, got {address}, a link-local or cloud metadata address,"
+            " where no model is"
         )
 
 

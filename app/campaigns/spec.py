@@ -206,7 +206,7 @@ class CampaignSpec(JobSpec):
     control: Literal["none", "random_rows", "shuffled_rewards"] = asked_control()
     message_weight: float = asked_weight("messages", "With 0 they are read and not learnt.")
     proposal_weight: float = asked_weight(
-        "proposals", "Proposals are all moves that are no messages; declarations, too."
+        "proposals", "Proposals are all moves other than messages, including declarations."
     )
     permutations: int = asked_permutations()
     rewards: Literal["none", "spag"] | None = asked(

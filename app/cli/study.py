@@ -85,7 +85,7 @@ def validate(path: Path, as_json: bool) -> None:
         blocks = [" ".join("/".join(condition.values()) for condition in block) for block in arm.blocks]
         click.echo(f"{arm.name}: {' | '.join(blocks)}")
     for warned in loaded.warned:
-        click.echo(f"Think about {'.'.join(map(str, warned.path))}: {warned.text}.")
+        click.echo(f"Warning: {'.'.join(map(str, warned.path))}: {warned.text}.")
     count = len(arms(design))
     click.echo(
         f"{design.study}: {counted(count, 'arm')}, {matches_a_person(design)} matches a person, sha256 {loaded.sha256}"

@@ -157,7 +157,7 @@ def _table(session: Session, wave: Wave) -> Iterator[str]:
         return
     at = last_table(session, wave)
     if at is None:
-        yield "No table of the recruiter was taken: take it first (flask study submissions). Who is in none is out."
+        yield "No table from the recruiter has been imported (flask study submissions). Who is in no table is left out."
     else:
         hours = int((datetime.now(UTC) - at).total_seconds() // 3600)
         age = "less than an hour ago" if hours < 1 else f"{counted(hours, 'hour')} ago"

@@ -59,7 +59,7 @@ def open_wave(sources: tuple[str, ...], as_json: bool) -> None:
         print_json(described)
         return
     for each in warned:
-        click.echo(f"Think about {'.'.join(map(str, each.path))}: {each.text}.")
+        click.echo(f"Warning: {'.'.join(map(str, each.path))}: {each.text}.")
     click.echo(f"Opened {described['wave']} of version {described['version']}: {described['link']}")
 
 
@@ -183,7 +183,7 @@ def submissions(reference: str, path: Path, as_json: bool) -> None:
     if found.other_codes:
         click.echo(f"Handed in with the code of another ending: {', '.join(found.other_codes)}.")
     for each in under_way:
-        given = {None: "", NO_CODE: " without a code", OTHER_CODE: " with a code of no ending"}.get(
+        given = {None: "", NO_CODE: " without a code", OTHER_CODE: " with an unknown code"}.get(
             each.handed_in, f" with the code of {each.handed_in}"
         )
         status = each.status.replace("_", " ")

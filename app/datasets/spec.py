@@ -216,7 +216,7 @@ class DatasetRequestSpec(JobSpec):
     positive_only: bool = asked("Positive rewards only", "Moves with a reward of 0 or less weigh 0.", False)
     message_weight: float = asked_weight("messages", "With 0 they are read and not learnt.")
     proposal_weight: float = asked_weight(
-        "proposals", "Proposals are all moves that are no messages; declarations, too."
+        "proposals", "Proposals are all moves other than messages, including declarations."
     )
     style: str | None = asked(
         "Prompt style",

@@ -179,7 +179,7 @@ def signed_out_states(parlor: Stack, page: Page) -> Iterator[str]:
     page.get_by_label("Name").fill("nobody")
     page.get_by_label("Password").fill("a wrong one")
     page.get_by_label("Password").press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("do not go together")
+    expect(page.get_by_role("alert")).to_contain_text("do not match")
     yield "sign-in-refused"
     page.goto(parlor.url + "/enter/used-long-ago")
     yield "enter"
@@ -292,7 +292,7 @@ def answered_states(parlor: Stack, page: Page, furnished: Furnished) -> Iterator
     page.goto(parlor.url + "/admin/models/pull")
     page.get_by_label("Repository or folder").fill("no repository")
     page.get_by_role("button", name="Pull it").click()
-    expect(page.locator("#refused")).to_contain_text("OWNER/NAME of a repository")
+    expect(page.locator("#refused")).to_contain_text("OWNER/NAME of a hub repository")
     yield "model-pull-refused"
     hub, hub.hold = furnished.hub, threading.Event()
     hub.add("models", "lab/slow", {MANIFEST: b"{}"})
@@ -314,5 +314,5 @@ def answered_states(parlor: Stack, page: Page, furnished: Furnished) -> Iterator
     for label, text in (("New password", "quite a long password"), ("Repeat the new password", "another one")):
         page.get_by_label(label, exact=True).fill(text)
     page.get_by_role("button", name="Set this password").click()
-    expect(page.get_by_role("alert")).to_contain_text("not the same")
+    expect(page.get_by_role("alert")).to_contain_text("differ")
     yield "account-refused"

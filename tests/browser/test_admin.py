@@ -143,7 +143,7 @@ def test_the_overview_is_kept_fresh_and_takes_no_focus_away(parlor: Stack, admin
     expect(first).to_be_focused()
     visitor.context.set_offline(True)
     admin.clock.fast_forward(5000)
-    expect(notice).to_contain_text("Parlor does not answer just now.")
+    expect(notice).to_contain_text("Parlor is not responding.")
     visitor.context.set_offline(False)
     admin.clock.fast_forward(5000)
     expect(notice).to_be_empty()

@@ -138,7 +138,7 @@ def make_dataset(parlor: Stack, admin: Page) -> str:
 def train(admin: Page) -> None:
     """Train a model of a few weights on the dataset whose page is open, and go to its page."""
     admin.get_by_role("link", name="Train", exact=True).click()
-    admin.get_by_text("From nothing (tiny)").click()
+    admin.get_by_text("From scratch (tiny)").click()
     admin.get_by_label("Name", exact=True).fill(MODEL)
     admin.locator("#epochs").fill("")
     admin.locator("#batch").fill("4")

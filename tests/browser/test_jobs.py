@@ -34,7 +34,7 @@ def test_a_model_is_trained_from_a_dataset_and_plays_a_person_without_a_restart(
         dataset = pool.submit(make_dataset, engine, settings_of(parlor), "For a training", "taboo").result()
     admin.goto(f"{parlor.url}/admin/datasets/{dataset.id}")
     admin.get_by_role("link", name="Train", exact=True).click()
-    admin.get_by_text("From nothing (tiny)").click()
+    admin.get_by_text("From scratch (tiny)").click()
     expect(admin.get_by_label("Base", exact=True)).to_be_hidden()
     admin.get_by_label("Name", exact=True).fill(NAME)
     admin.locator("#epochs").fill("")

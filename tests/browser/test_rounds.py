@@ -157,7 +157,7 @@ def test_a_page_that_was_cut_off_says_so_and_catches_up(
     expect(admin.locator("#progress")).to_have_text("8 of 80 matches")
     expect(admin.locator("#live .note").first).to_contain_text("answers 429")
     visitor.context.set_offline(True)
-    expect(admin.locator("#fresh-notice")).to_contain_text("Parlor does not answer just now.")
+    expect(admin.locator("#fresh-notice")).to_contain_text("Parlor is not responding.")
     change(parlor, standing, finished=44, error=None)
     visitor.context.set_offline(False)
     expect(admin.locator("#progress")).to_have_text("44 of 80 matches")

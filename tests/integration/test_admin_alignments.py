@@ -269,7 +269,7 @@ def test_one_whose_training_failed_says_why_and_goes_on_from_there(
     page = client.get(f"/admin/alignments/{number}").text
     said = texts(page)
     assert f"It stopped: training {part.number}: no memory left; set batch lower" in said
-    assert "then press Resume: the steps before are kept" in said
+    assert "then press Resume: earlier steps are kept" in said
     assert "2. Training failed" in said
     assert "1. Society done" in said
     assert client.post(f"/admin/alignments/{number}", data={"action": "resume"}).status_code == 303

@@ -74,7 +74,7 @@ def row_of(engine: Engine, number: int) -> Assessment:
 
 def test_an_empty_list_says_what_an_assessment_is_and_leads_to_the_form(client: FlaskClient) -> None:
     page = client.get("/admin/assessments").text
-    assert "two models answer the same questions" in texts(page)
+    assert "answer the same questions" in texts(page)
     assert "flask assessment run MODEL BASE --raters NAME --questions FILE" in texts(page)
     assert 'href="/admin/assessments/new"' in page
     assert client.get("/admin/assessments?before=nothing").status_code == 400
@@ -192,7 +192,7 @@ def test_the_answers_are_shown_side_by_side_with_their_ratings(
     assert "Wait and see. Alignment 3 Engagement 2" in said
     assert "A model refused:" in said
     assert "The prompt is not allowed." in said
-    onward = re.search(r'<a class="button" href="([^"]+)">Further</a>', first)
+    onward = re.search(r'<a class="button" href="([^"]+)">Next page</a>', first)
     assert onward
     second = texts(client.get(html.unescape(onward[1])).text)
     assert MANY[11] in second
@@ -208,7 +208,7 @@ def test_one_that_failed_says_why_and_goes_on_where_it_was(
         fail(ASSESSMENT.get(session, number), "observer judge: it was away")
     said = texts(client.get(f"/admin/assessments/{number}").text)
     assert "It stopped: observer judge: it was away" in said
-    assert "Resume goes on from there." in said
+    assert "Resume continues from there." in said
     assert "No question had both of its answers rated." in said
     assert client.post(f"/admin/assessments/{number}", data={"action": "resume"}).status_code == 303
     assert (row_of(engine, number).status, enqueued_jobs) == (states.WAITING, [("assessment", number)])

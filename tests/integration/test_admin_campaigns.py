@@ -155,7 +155,7 @@ def test_what_models_come_to_in_other_conditions_stands_beside_what_they_were_tr
 
 def test_an_empty_list_leads_to_the_first_campaign(client: FlaskClient) -> None:
     page = client.get("/admin/campaigns").text
-    assert "There is none yet." in page
+    assert "There are none yet." in page
     assert 'href="/admin/campaigns/new"' in page
     assert client.get("/admin/campaigns?before=soon").status_code == 400
 
@@ -292,7 +292,7 @@ def test_before_the_base_is_evaluated_there_is_no_figure(client: FlaskClient, en
     told = text_of(client.get(f"/admin/campaigns/{number}").text)
     assert "The base is being evaluated" in told
     assert "The figure appears here as soon as the base has been evaluated" in told
-    assert "It waits to be carried on in a terminal" in told
+    assert "It waits to be continued in a terminal" in told
     assert client.get(f"/admin/campaigns/{number}/figure.json").status_code == 404
 
 
@@ -515,9 +515,7 @@ def test_a_campaign_is_started_with_a_dataset_opponents_and_partners(
     assert f"Supervised rows Dataset {dataset.id}" in told
     held = spec["start_matches"]["held_out"]
     assert held
-    assert (
-        f"{held} of 40 matches of the dataset that it started with were played on material of the evaluations" in told
-    )
+    assert f"{held} of 40 matches in the dataset that it started with used material of the evaluations" in told
     shown = client.application.test_cli_runner().invoke(args=["campaign", "show", "1"]).stdout
     assert (
         f"Dataset {dataset.id}, from which it started, has rows of matches on held-out material: {held} of 40" in shown
@@ -596,7 +594,7 @@ def test_a_campaign_is_started_like_an_earlier_one_on_the_same_material(
             {"share scripted": "2"},
             400,
             "play_with",
-            "Plays with: expected equal or a number above 0 to below 1, got '2'",
+            "Plays with: expected equal or a number above 0 and below 1, got '2'",
         ),
         (
             {"partners": ["nobody"]},
@@ -631,7 +629,12 @@ def test_a_campaign_is_started_like_an_earlier_one_on_the_same_material(
         ({"method": "offline-po", "data_of": "all"}, 400, "data_of", "Learns from: expected last with offline-po"),
         ({"seed": "soon"}, 400, "seed", "seed: expected a whole number"),
         ({"name": "two words"}, 400, "name", "name: expected 1 to 80 letters, digits"),
-        ({"name": "taken"}, 409, "name", "name: expected one that is not taken, got 'taken', which campaign 1 has"),
+        (
+            {"name": "taken"},
+            409,
+            "name",
+            "name: expected one that is not taken, got 'taken', used by unfinished campaign 1",
+        ),
     ],
 )
 def test_what_cannot_be_started_is_said_on_the_form_as_it_was_filled_in(

@@ -138,4 +138,4 @@ def test_the_form_of_trainings_says_which_methods_a_dataset_is_for(client: Flask
     assert not re.search(r'<option value="\d+" selected', client.get("/admin/jobs/new").text)  # of a new one's list
     wrong = client.post("/admin/jobs/new", data={"dataset": "2", "method": "tiny", "name": "small", "epochs": "1"})
     assert wrong.status_code == 400
-    assert "Dataset: expected one of conversations, which tiny learns from, got rated@1, which is" in wrong.text
+    assert "Dataset: expected a dataset of conversations, as tiny needs, got rated@1, which holds" in wrong.text

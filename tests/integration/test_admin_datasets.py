@@ -50,7 +50,7 @@ def counted() -> int:
 
 def test_an_empty_list_leads_to_the_first_dataset(client: FlaskClient) -> None:
     page = client.get("/admin/datasets").text
-    assert "There is none yet." in page
+    assert "There are none yet." in page
     assert 'href="/admin/datasets/new"' in page
 
 

@@ -54,7 +54,7 @@ def counted(engine: Engine) -> int:
 
 def test_an_empty_list_leads_to_the_first_training(client: FlaskClient) -> None:
     page = client.get("/admin/jobs").text
-    assert "There is none yet." in page
+    assert "There are none yet." in page
     assert 'href="/admin/jobs/new"' in page
     assert "There is no dataset to learn from yet." in client.get("/admin/jobs/new").text
 
@@ -115,7 +115,7 @@ def test_a_model_from_nothing_needs_no_base(client: FlaskClient, engine: Engine,
         ({"name": "a b"}, 400, "name: expected 1 to 80 letters", "name"),
         ({"name": "scripted"}, 409, "name: expected one that is not taken", "name"),
         ({"dataset": "7"}, 404, "dataset: expected the number of one that exists, got 7", "dataset"),
-        ({"method": "sft"}, 400, "base: expected the local model that sft goes on from, got none", "base"),
+        ({"method": "sft"}, 400, "base: expected the local model that sft starts from, got none", "base"),
         ({"method": "sft", "base": "nobody"}, 404, "base: expected one of scripted", "base"),
         ({"learning_rate": "fast"}, 400, "learning_rate: expected a number above 0", "learning_rate"),
         ({"batch": "0"}, 400, "batch: expected a whole number from 1", "batch"),

@@ -35,7 +35,7 @@ def form(text: str = GAMES, **more: str) -> dict[str, str]:
 def test_a_run_is_started_from_its_form_and_followed_on_its_page(
     client: FlaskClient, app: Flask, engine: Engine, enqueued_jobs: list[tuple[str, int]]
 ) -> None:
-    assert "None was run yet" in client.get("/admin/recipes").text
+    assert "None has been run yet" in client.get("/admin/recipes").text
     sent = client.post("/admin/recipes/new", data=form(inputs="turns = 3\nseeds = 3, 4", name="mine"))
     assert (sent.status_code, sent.location) == (303, "/admin/recipes/1")
     assert enqueued_jobs == [("recipe", 1)]

@@ -83,7 +83,7 @@ def counted(engine: Engine) -> int:
 
 def test_an_empty_list_leads_to_the_first_round(client: FlaskClient) -> None:
     page = client.get("/admin/rounds").text
-    assert "There is none yet." in page
+    assert "There are none yet." in page
     assert 'href="/admin/rounds/new"' in page
     assert "Filters" not in page
 
@@ -442,7 +442,7 @@ def test_the_score_of_a_round_is_the_mean_over_both_seats_and_how_most_matches_e
     [
         ({"matches": 24, "swap_seats": True}, r"(between|than) .* 12 seeds"),
         ({"matches": 24}, "whose seats|this round did not swap them. casual always had the first seat."),
-        ({"matches": 8, "swap_seats": True}, "of 4 seeds: too few to tell"),
+        ({"matches": 8, "swap_seats": True}, "over 4 seeds: too few to tell"),
         ({"matches": 8, "game": "taboo"}, r"Attackers win .* casual attacked in every match."),
         ({"matches": 8, "config": {"objective": "coop"}}, r"Both seats reach [\d.]+ points together in a match"),
     ],
@@ -470,7 +470,7 @@ def test_a_round_of_two_models_begins_with_each_and_their_difference(
     first, second = (sum(each) / len(matches) for each in zip(*scores, strict=True))
     assert f"{first:.2f} : {second:.2f}".replace("-", "−") in said(client.get("/admin/rounds").text)
     compared = said(client.get(f"/admin/rounds/compare?round={number}&round={number_of_another(engine, wish)}").text)
-    assert "Each model, and what one has over the other" in compared
+    assert "Each model, and the difference between them" in compared
 
 
 @pytest.mark.parametrize("models", [("casual", "scripted"), ("scripted", "casual")])
@@ -492,7 +492,7 @@ def test_a_difference_is_the_first_model_minus_the_second_wherever_it_is_told(
     assert f"{first} minus {second} {mean} " in compared
     assert f"Paired differences: {number}: {first} minus {second} {mean}." in compared
     ahead, behind = models if mean.startswith("+") else models[::-1]
-    assert f"{ahead} scores {mean[1:]} points a match more than {behind}, of 8 matches" in page
+    assert f"{ahead} scores {mean[1:]} points more per match than {behind}, over 8 matches" in page
 
 
 def number_of_another(engine: Engine, wish: dict[str, Any]) -> int:
@@ -604,8 +604,8 @@ def test_transcripts_are_filtered_and_paged(
     assert (indices(client.get(f"{plain}&order=given").text), indices(client.get(f"{plain}&order=swapped").text)) == (
         [0, 1, 2], [],
     )  # fmt: skip
-    assert "No match is like that." in client.get(f"{every}&least=500").text
-    assert "No match is like that." in client.get(f"{every}&refused=yes").text
+    assert "No match fits the filters." in client.get(f"{every}&least=500").text
+    assert "No match fits the filters." in client.get(f"{every}&refused=yes").text
     assert "There are no further matches." in client.get(f"{every}&after=900").text
 
 

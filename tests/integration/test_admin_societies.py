@@ -71,7 +71,7 @@ def button(page: str, agent: int) -> str:
 
 def test_an_empty_list_says_what_a_society_is_and_leads_to_the_form(client: FlaskClient) -> None:
     page = client.get("/admin/societies").text
-    assert "There is none yet." in texts(page)
+    assert "There are none yet." in texts(page)
     assert 'href="/admin/societies/new"' in page
     assert client.get("/admin/societies?before=nothing").status_code == 400
 
@@ -240,13 +240,13 @@ def test_what_an_agent_is_at_is_said_as_over_once_the_society_has_stopped(
 ) -> None:
     table = SocietyInteraction
     of = table.society_id == done, table.iteration == 0, table.agent == 2
-    for status, said in (("running", "It is at this just now."), ("failed", "It had begun with this when")):
+    for status, said in (("running", "It is working on this now."), ("failed", "It had begun with this when")):
         with writing(engine) as session:
             session.execute(update(table).where(*of).values(status="open"))
             session.execute(update(Society).where(Society.id == done).values(status=status))
         page = client.get(f"/admin/societies/{done}/agents/2/1").text
         assert said in page
-        assert page.count("It is at this") + page.count("It had begun") == 1
+        assert page.count("It is working on this") + page.count("It had begun") == 1
 
 
 def test_charts_say_the_same_as_the_command_line(client: FlaskClient, engine: Engine, done: int) -> None:
@@ -285,7 +285,7 @@ def test_counts_and_failures_are_shown(client: FlaskClient, engine: Engine, done
     assert "Failed 1" in said
     assert re.search(r"Drafts \d+ Drafts with a question from memory \d+", said)
     assert "Embedder tfidf" in said
-    assert "Unread ratings 7" in said
+    assert "Unreadable ratings 7" in said
     assert "Agent 2, 2, iteration 2 the prompt is too long" in said
     with reading(engine) as session:
         told = listing.figures_of(session, [SOCIETY.get(session, done)])[done]
@@ -316,7 +316,7 @@ def test_an_agents_interactions_come_in_pages(
     monkeypatch.setattr("app.society.agent_records.PAGE", 2)
     page = client.get(f"/admin/societies/{done}/agents/1").text
     assert re.findall(r'id="iteration-(\d)"', page) == ["1", "2"]
-    onward = re.search(r'<a class="button" href="([^"]+)">Further</a>', page)
+    onward = re.search(r'<a class="button" href="([^"]+)">Next page</a>', page)
     assert onward
     assert re.findall(r'id="iteration-(\d)"', client.get(html.unescape(onward[1])).text) == ["3"]
 

@@ -110,7 +110,7 @@ def test_pages_say_that_matches_go_beyond_a_budget_that_is_used_up(make_app: Cal
         note = "The budget for models is used up. $0.6000 of $0.5000 have been spent this month. "
         assert note + "Jobs stop at their next call" in words(client.get("/admin/").text)
         for page in (pages["far"], wave):
-            assert note + "Matches of this study begin and go on all the same" in words(client.get(page).text), page
+            assert note + "Matches of this study still start and continue" in words(client.get(page).text), page
         assert note not in words(client.get(pages["casual"]).text)
         refused = client.post(previews["far"])
         assert refused.status_code == 409
@@ -131,7 +131,7 @@ def test_an_example_is_tried_with_one_press(make_app: Callable[..., Flask]) -> N
     with app.app_context():
         client = signed_in(app)
         empty = client.get("/admin/studies").text
-        assert "There is none yet." in empty
+        assert "There are none yet." in empty
         assert empty.count("Try it") >= 2
         sent = client.post("/admin/studies", data={"example": "two-models"})
         assert sent.status_code == 303, words(sent.text)
@@ -192,7 +192,7 @@ def test_what_is_wrong_with_an_upload_is_said_with_its_line(client: FlaskClient)
     sent = upload(client, files)
     assert sent.status_code == 400
     assert "two-models.yaml:5: minuts: expected minutes, got minuts" in words(sent.text)
-    assert "There is none yet." in client.get("/admin/studies").text
+    assert "There are none yet." in client.get("/admin/studies").text
 
 
 @pytest.mark.parametrize(
@@ -432,14 +432,14 @@ def test_a_wave_that_cannot_be_is_refused_at_its_field(
 @pytest.mark.parametrize(
     ("fields", "refusal"),
     [
-        ({"code_completed": "CODE"}, "Codes: expected what is your own, got codes.completed 'CODE'"),
+        ({"code_completed": "CODE"}, "Codes: expected a value of your own, got codes.completed 'CODE'"),
         (
             {"recruiter_id": "STUDY_ID"},
-            "Recruiter: expected what is your own, got provider.prolific.study_id 'STUDY_ID'",
+            "Recruiter: expected a value of your own, got provider.prolific.study_id 'STUDY_ID'",
         ),
         (
             {"recruiter": "link", "recruiter_id": "id", "return_to": "https://uni.example.edu/credit?code={id}"},
-            "Recruiter: expected what is your own, got provider.link.return_to 'https://uni.example.edu'",
+            "Recruiter: expected a value of your own, got provider.link.return_to 'https://uni.example.edu'",
         ),
     ],
 )

@@ -55,7 +55,7 @@ def ask(**options: Any) -> str:
 def test_an_address_of_a_link_or_of_a_metadata_service_is_refused_however_it_is_written(host: str) -> None:
     with pytest.raises(Invalid, match="base_url: expected the address of a model's server"):
         check_host(f"http://{host}/v1")
-    assert "metadata service" in ask(base_url=f"http://{host}/v1")
+    assert "metadata address" in ask(base_url=f"http://{host}/v1")
 
 
 @pytest.mark.parametrize("host", ["api.openai.com", "127.0.0.1:8000", "[::1]:8000", "10.0.0.7", "vllm:8000", "8.8.8.8"])
@@ -78,7 +78,7 @@ def test_a_name_that_leads_to_a_metadata_service_by_the_time_of_the_call_is_not_
     assert ask(base_url=base_url) == "hello"
     for address in ("169.254.169.254", "fe80::1"):
         leads_to.append(address)
-        assert f"got {address}, an address of a link" in ask(base_url=base_url)
+        assert f"got {address}, a link-local or cloud metadata address" in ask(base_url=base_url)
     assert len(stub.requests) == 1
 
 
@@ -129,7 +129,9 @@ def test_variables_of_keys_are_taken(variable: str) -> None:
 
 @pytest.mark.parametrize("variable", ["HOME", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "API_KEYS", "MY_OPENAI_SECRET"])
 def test_other_variables_are_refused_with_the_setting_that_allows_them(variable: str) -> None:
-    with pytest.raises(Invalid, match=rf"KEY_VARIABLES allows \(\*_API_KEY, OPENAI_\*\), got {variable}; give the key"):
+    with pytest.raises(
+        Invalid, match=rf"KEY_VARIABLES allows \(\*_API_KEY, OPENAI_\*\), got {variable}; rename the variable"
+    ):
         check_key_variable(variable, ("*_API_KEY", "OPENAI_*"))
 
 

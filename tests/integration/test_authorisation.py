@@ -652,7 +652,7 @@ def test_nothing_is_changed_without_a_token(house: House, who: Who) -> None:
         if method in CHANGING and row.token:
             answer = house.visit(who, method, path, row, token=False)
             assert (line, answer.status_code) == (line, 400)
-            assert "load it again" in answer.text
+            assert "reload it" in answer.text
             asked += 1
     assert asked >= 6
     assert house.state() == before

@@ -469,7 +469,7 @@ def test_a_benchmark_is_started_from_a_models_page_and_its_results_stand_there(
 ) -> None:
     number = add_local(engine, "mine")
     (client.application.config["SETTINGS"].home / "checkpoints" / "mine").mkdir(parents=True)
-    assert "There is none yet." in client.get("/admin/benchmarks").text
+    assert "There are none yet." in client.get("/admin/benchmarks").text
     assert "/admin/benchmarks/new?model=mine" in client.get(f"/admin/models/{number}").text
     form = client.get("/admin/benchmarks/new?model=mine").text
     assert '<option value="mine" selected>' in form

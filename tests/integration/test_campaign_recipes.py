@@ -247,7 +247,7 @@ def test_what_a_campaign_cannot_start_with_is_refused_in_one_line(engine: Engine
     rewarded = {"start_method": "offline-po"}
     for fields, says in (
         ({"start_data": 99}, "start_data: expected the number of one that exists, got 99; `flask dataset list`"),
-        ({"start_data": rated}, "start_data: expected one of conversations, which sft learns from, got rows@1, which"),
+        ({"start_data": rated}, "start_data: expected a dataset of conversations, as sft needs, got rows@1, which"),
         ({"start_data": plain.id, "game": "negotiation"}, "start_data: expected matches of negotiation in it, got"),
         ({"start_data": wordy.id}, "start_data: expected rows with the prompt style of the base, compact, got wordy@1"),
         ({"start_data": plain.id, **rewarded}, "start_data: expected moves with a reward each"),
@@ -258,8 +258,8 @@ def test_what_a_campaign_cannot_start_with_is_refused_in_one_line(engine: Engine
         ({"teacher": "nobody"}, "teacher: expected one that plays taboo"),
         ({"teacher": "wordy"}, "teacher: expected a model with the prompt style of the base, compact, got wordy with"),
         ({"play_with": {"nobody": 0.5}}, "play_with: expected one that plays taboo"),
-        ({"play_with": {BASE: 0.5}}, "play_with: expected another model than the base"),
-        ({"play_with": {"scripted": 0.1}}, "play_with: expected a share that is 2 matches and more of 8, got scripted"),
+        ({"play_with": {BASE: 0.5}}, "play_with: expected a model other than the base"),
+        ({"play_with": {"scripted": 0.1}}, "play_with: expected a share that is at least 2 of 8 matches, got scripted"),
     ):
         with pytest.raises(AppError) as refused:
             make(engine, settings, **fields)

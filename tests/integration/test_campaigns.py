@@ -367,7 +367,7 @@ def test_what_is_no_campaign_is_refused_in_one_line(engine: Engine, fields: dict
 
 def test_names_that_its_models_would_share_are_refused(engine: Engine) -> None:
     make(engine, "loop")
-    with pytest.raises(Conflict, match="got 'loop', which campaign 1 has, and it is not over"):
+    with pytest.raises(Conflict, match="got 'loop', used by unfinished campaign 1"):
         make(engine, "loop")
     with writing(engine) as session:
         made = CAMPAIGN.get(session, 1).created_at
@@ -375,7 +375,7 @@ def test_names_that_its_models_would_share_are_refused(engine: Engine) -> None:
             name="tiny-2", label="Another", kind="local", games=[], uses=[], options={}, created_at=made
         )
         session.add(row)
-    with pytest.raises(Conflict, match="got 'tiny', whose model tiny-2 is there already"):
+    with pytest.raises(Conflict, match="got 'tiny', whose model tiny-2 already exists"):
         make(engine, "tiny")
     with pytest.raises(Invalid, match="name: expected 1 to 80 letters"):
         make(engine, "a loop")

@@ -67,9 +67,9 @@ def test_bad_rows_refuse_the_file_or_are_left_out(app: Flask, home: Path, tmp_pa
     refused = flask(app, "dataset", "import", file, "--format", "openai", "--json")
     assert refused.exit_code == 2
     assert refused.stderr == (
-        f"Error: {file}: expected rows of the format openai, got 4 of 5 that are not (row 2: expected JSON, got none at"
-        " column 1; row 3: messages: expected a list of messages, got []; row 4: messages: expected a message of the"
-        " assistant, got none; and 1 more); fix them, or leave them out (--skip-bad)\n"
+        f"Error: {file}: expected rows of the format openai, got 4 of 5 that are not (row 2: expected JSON, got"
+        " invalid JSON at column 1; row 3: messages: expected a list of messages, got []; row 4: messages: expected a"
+        " message of the assistant, got none; and 1 more); fix them, or leave them out (--skip-bad)\n"
     )
     told = json.loads(refused.stdout)
     assert (told["dataset_id"], told["rows"], [each["row"] for each in told["refused"]]) == (None, 0, [2, 3, 4, 5])
@@ -107,7 +107,7 @@ def test_what_cannot_be_imported_is_one_line_and_exit_code_2(app: Flask, tmp_pat
         (
             '{"a": 1}',
             "openai",
-            f"{none} openai, got 1 of 1 that are not (row 1: expected an object with {{messages}}, got {{a}}); mend",
+            f"{none} openai, got 1 of 1 that are not (row 1: expected an object with {{messages}}, got {{a}}); fix",
         ),
         (
             "{}",

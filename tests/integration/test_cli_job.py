@@ -96,7 +96,7 @@ def test_a_job_says_what_was_done_with_rows_that_are_too_long(app: Flask, engine
     ("arguments", "line"),
     [
         ("train ppo --dataset rows --name x", f"method: expected {' or '.join(all_methods())}"),
-        ("train sft --dataset rows --name x", "base: expected the local model that sft goes on from, got none"),
+        ("train sft --dataset rows --name x", "base: expected the local model that sft starts from, got none"),
         ("train sft --dataset rows --name x --base scripted", "base: expected a local model, which has weights"),
         ("train tiny --dataset rows --name x --config lr=1", "config.lr: expected a field of tiny ("),
         ("train tiny --dataset rows --name x --config epochs=", "config.epochs: expected a number above 0, got ''"),

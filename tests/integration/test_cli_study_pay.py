@@ -67,7 +67,7 @@ def test_people_are_paid_from_the_command_line(flask: Flask, tmp_path: Path) -> 
     lines = flask("study", "pay", WAVE).stdout.splitlines()
     assert lines == [
         "The next batch pays 0 people, 0.00.",
-        "No table of the recruiter was taken: take it first (flask study submissions). Who is in none is out.",
+        "No table from the recruiter has been imported (flask study submissions). Who is in no table is left out.",
         f"Batch 2 (prolific): confirmed, 2 people, {batch['amount']}.",
     ]
 
@@ -82,7 +82,7 @@ def test_what_cannot_be_is_refused_in_one_line(flask: Flask, tmp_path: Path) -> 
         ((WAVE, "uploaded", "1"), "batch: expected the number of one of this wave"),
         ((WAVE, "uploaded", "x"), "batch: expected a whole number"),
         ((WAVE, "adjust", "P2", "--amount", "much", "--reason", "x"), "--amount: expected an amount"),
-        ((WAVE, "adjust", "P2", "--amount", "-1.01", "--reason", "x"), "at most 1.00 taken away"),
+        ((WAVE, "adjust", "P2", "--amount", "-1.01", "--reason", "x"), "at most 1.00 deducted"),
         ((WAVE, "adjust", "P3", "--amount", "1", "--reason", "x"), "expected one who has ended"),
         ((WAVE, "adjust", "P9", "--amount", "1", "--reason", "x"), "expected a participant code of this wave"),
     ):

@@ -80,7 +80,7 @@ def test_a_study_or_wave_that_is_not_filled_in_is_opened_to_nobody(
     path.write_text(WAVE.replace("of: two-models", "of: two-models@1").replace("C7RX94LM", "YOUR-CODE"))
     refused = flask("study", "open", path)
     assert (refused.exit_code, refused.stderr) == (
-        2, "Error: main.yaml:5: codes: expected what is your own, got codes.completed 'YOUR-CODE'\n",
+        2, "Error: main.yaml:5: codes: expected a value of your own, got codes.completed 'YOUR-CODE'\n",
     )  # fmt: skip
     assert flask("study", "pause", "two-models:main").exit_code == 2
 
@@ -107,9 +107,9 @@ def test_endings_without_a_code_are_told_before_people_come(flask: Callable[...,
     path.write_text(WAVE.replace(' technical: "CT",', "").replace(' full: "CF",', ""))
     told = flask("study", "open", path).stdout.splitlines()
     assert told[0].startswith(
-        "Think about codes: technical without a code: nobody can submit it, so its base is paid by a"
+        "Warning: codes: technical without a code: nobody can submit it, so its base is paid by a"
     )
-    assert told[1] == "Think about codes: full without a code: people are asked to return their submission."
+    assert told[1] == "Warning: codes: full without a code: people are asked to return their submission."
     assert told[2].startswith("Opened two-models:main")
 
 

@@ -118,7 +118,7 @@ def test_what_cannot_be_coded_is_said_above_the_search(client: FlaskClient, engi
 @pytest.mark.parametrize("codes", ["", ": help", "\n".join(map(str, range(9))), "same: a\nsame: b", "x" * 41, "a\x00b"])
 def test_codes_that_cannot_be_are_refused_and_nothing_is_made(client: FlaskClient, codes: str) -> None:
     answer = client.post("/admin/matches/codings", data={"name": "Offers", "codes": codes})
-    assert (answer.status_code, "There is none yet." in answer.text) == (400, True)
+    assert (answer.status_code, "There are none yet." in answer.text) == (400, True)
     with pytest.raises(Invalid, match="codes: expected"):
         codings.read_codes(codes)
 
@@ -145,7 +145,7 @@ def test_coders_see_each_other_only_when_both_are_done(
     ]  # fmt: skip
     assert list(csv.DictReader(io.StringIO(flask("export", "codings", "Offers").stdout))) == rows
     assert client.post(f"{address}/codes", data={"match": match_id, "line": 1, "key": 2}).status_code == 409
-    with writing(engine) as session, pytest.raises(Conflict, match="nobody is done"):
+    with writing(engine) as session, pytest.raises(Conflict, match="nobody has finished"):
         codings.add_matches(session, codings.find_coding(session, number), [match_id])
 
 

@@ -535,7 +535,8 @@ def test_rows_of_people_go_to_a_vendor_only_where_their_consent_named_it(
     def refusal(name: str, dataset: str, without: str) -> str:
         return (
             f"dataset: expected games of people whose consent names {name} as a recipient for training, got"
-            f" {dataset}@1, with {without} games with people whose consent does not; train a local model, or name it"
+            f" {dataset}@1, with {without} games with people whose consent does not name it;"
+            " train a local model, or name it"
         )
 
     people = People(engine, waves[0], desk, stub)

@@ -211,7 +211,7 @@ def test_openai_takes_weights_of_0_and_1_and_its_own_fields_alone(engine: Engine
 
 def test_pairs_of_responses_are_written_of_comparisons_alone(engine: Engine, home: Path, episodes: int) -> None:
     dataset = cut(engine, home, rounds=[episodes])
-    with pytest.raises(Invalid, match=r"^format: expected parlor or spag-rows or .*, as the dataset is one of conv"):
+    with pytest.raises(Invalid, match=r"^format: expected parlor or spag-rows or .*, as the dataset holds conv"):
         exported(home, dataset, "trl-preference")
     row = {"query": "Why?", "responses": ["So.", "Because.", "Ask."], "scores": [2, 7, 7]}
     (pair,) = export_rows([json.dumps(row).encode()], FORMATS["trl-preference"])
@@ -223,7 +223,7 @@ def test_pairs_of_responses_are_written_of_comparisons_alone(engine: Engine, hom
     with writing(engine) as session:
         kept = store.get_dataset(session, dataset.id)
         kept.kind = "comparisons"
-        with pytest.raises(Invalid, match=r"^format: expected parlor or trl-preference, as the dataset is one of comp"):
+        with pytest.raises(Invalid, match=r"^format: expected parlor or trl-preference, as the dataset holds comp"):
             exported(home, kept, "openai")
 
 

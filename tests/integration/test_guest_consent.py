@@ -75,7 +75,7 @@ def test_another_answer_on_the_privacy_page_counts_for_what_was_played_before(
     assert WORDS in file.read_text()
     assert "checked" in client.get("/privacy").text
     answer = client.post("/privacy", data={"action": "training"})
-    assert "Your answer is kept." in client.get(str(answer.location)).text
+    assert "Your answer is saved." in client.get(str(answer.location)).text
     assert answers(engine) == {match: False}
     assert not file.exists()
     with reading(engine) as session:

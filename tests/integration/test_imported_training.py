@@ -73,15 +73,15 @@ def test_an_imported_comparison_trains_a_model_whose_lineage_has_the_file(
 def test_a_method_takes_the_imported_rows_that_fit(app: Flask, base: str, tmp_path: Path) -> None:
     chat = {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "t"}]}
     move = {"query": "q", "target": "t"}
-    kinds = "which is one of"
+    kinds = "which holds"
     for method, row_format, row, line in (
         (
             "sft",
             "stable-alignment",
             RATED[0],
-            f"conversations, which sft learns from, got rated@1, {kinds} comparisons",
+            f"conversations, as sft needs, got rated@1, {kinds} comparisons",
         ),
-        ("stable-alignment", "spag-rows", move, "comparisons, which stable-alignment learns from, got moves@1, which"),
+        ("stable-alignment", "spag-rows", move, "comparisons, as stable-alignment needs, got moves@1, which"),
         (
             "offline-po",
             "openai",

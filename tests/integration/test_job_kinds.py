@@ -129,7 +129,7 @@ def test_a_kind_has_its_commands(tallies: JobKind[Any], app: Flask, engine: Engi
 
 def test_a_kind_has_its_pages(tallies: JobKind[Any], app: Flask, engine: Engine) -> None:
     client = signed_in(app)
-    assert "There is none yet." in client.get("/admin/other-jobs/tallies").text
+    assert "There are none yet." in client.get("/admin/other-jobs/tallies").text
     number = create(engine, tallies, 8)
     listed = client.get("/admin/other-jobs/tallies").text
     address = re.findall(r'href="(/admin/other-jobs/tallies/\d+)"', listed)

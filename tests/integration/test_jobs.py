@@ -140,7 +140,7 @@ def test_a_job_that_stopped_is_resumed_unless_its_name_was_taken(engine: Engine,
     assert (row.status, row.error, row.lease_owner) == (states.FAILED, "the disk is full", None)
     second = make_job(engine, dataset)  # the name is free again
     with writing(engine) as session:
-        with pytest.raises(Conflict, match=f"no other job makes, got 'small', which job {second} does"):
+        with pytest.raises(Conflict, match=f"no other job uses, got 'small', which job {second} uses"):
             TRAINING.resume(session, job_id, queued=True)
         TRAINING.cancel(session, second)
         resumed = TRAINING.resume(session, job_id, queued=True)
@@ -174,8 +174,8 @@ def test_a_job_in_a_terminal_that_nobody_runs_is_interrupted(engine: Engine, dat
         ({"name": "scripted"}, "name: expected one that is not taken, got 'scripted'"),
         ({"name": "person"}, "name: expected one that is not taken, got 'person'"),
         ({"name": "there"}, "name: expected one without a checkpoint, got 'there', which has "),
-        ({"base": "scripted"}, "base: expected none with tiny, which begins from nothing, got 'scripted'"),
-        ({"method": "sft"}, "base: expected the local model that sft goes on from, got none"),
+        ({"base": "scripted"}, "base: expected none with tiny, which starts from scratch, got 'scripted'"),
+        ({"method": "sft"}, "base: expected the local model that sft starts from, got none"),
         ({"method": "sft", "base": "nobody"}, "base: expected one of scripted, "),
         ({"method": "sft", "base": "scripted"}, "base: expected a local model, which has weights, got "),
         ({"method": "sft", "base": "lost"}, "base: expected the checkpoint of lost in "),
@@ -482,8 +482,8 @@ def test_a_dataset_without_what_a_method_needs_is_one_line(
         add_local_model(session, "base", None, [], {"path": "checkpoints/base", "sha256": HASH})
     (settings.home / "checkpoints" / "base").mkdir(parents=True)
     for needs, line in (
-        (Need.REWARDS, "moves with a reward each, which mine needs, got rows@1, whose first row has a move without;"),
-        (Need.COMPARISONS, "one of comparisons, which mine learns from, got rows@1, which is one of conversations"),
+        (Need.REWARDS, "moves with a reward each, which mine needs, got rows@1, whose first row has a move without it"),
+        (Need.COMPARISONS, "a dataset of comparisons, as mine needs, got rows@1, which holds conversations"),
     ):
         mine = replace(sft, name="mine", needs=frozenset({needs}))
         monkeypatch.setattr(config, "all_methods", lambda mine=mine: {"sft": sft, "mine": mine})

@@ -440,7 +440,7 @@ def test_a_name_that_leads_to_an_address_of_a_link_is_not_called(
     monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("169.254.169.254", 80))])
     job_id = make_job(engine, base="away")
     look(engine, settings, job_id, is_over)
-    assert "got 169.254.169.254, an address of a link or of a cloud's metadata" in (row_of(engine, job_id).error or "")
+    assert "got 169.254.169.254, a link-local or cloud metadata" in (row_of(engine, job_id).error or "")
 
 
 @on_sqlite
@@ -529,7 +529,7 @@ def test_a_job_whose_terminal_is_gone_is_cancelled_by_the_command(
     with reading(engine) as session:
         assert TRAINING.state_of(session, TRAINING.get(session, job_id)) == states.INTERRUPTED
     page = client.get(f"/admin/jobs/{job_id}").text
-    assert "It may go on at OpenAI: Resume lets a worker follow it." in page
+    assert "It may still run at OpenAI: Resume lets a worker follow it." in page
     assert "from its last checkpoint" not in page
     said = app.test_cli_runner().invoke(args=["training", "cancel", str(job_id)])
     assert said.stdout.startswith("Job 1 is cancelled at no step yet; "), said.stderr
@@ -888,9 +888,9 @@ def test_the_command_and_the_page_raise_the_budget_of_a_training(
     [
         ({"method": "sft-kl"}, "method: expected sft, which is all that OpenAI trains with, got 'sft-kl'"),
         ({"method": "tiny", "base": None}, "method: expected sft, which is all that OpenAI trains with, got 'tiny'"),
-        ({"base": None}, "base: expected the API model that sft goes on from, got none"),
+        ({"base": None}, "base: expected the API model that sft starts from, got none"),
         ({"base": "nobody"}, "base: expected one of scripted, scripted-agent, "),
-        ({"base": "small"}, "base: expected an API model, which OpenAI can go on from, got small, which is local"),
+        ({"base": "small"}, "base: expected an API model, which OpenAI can start from, got small, which is local"),
         ({"base": "open"}, "base: expected an API model with a key, as OpenAI's have, got open, whose server"),
         ({"config": {"epochs": 3}}, "config.epochs: expected a field of openai (n_epochs, learning_rate_multi"),
         ({"config": {"n_epochs": "0"}}, "config.n_epochs: expected auto or a whole number from 1 to 100, got '0'"),
@@ -992,7 +992,7 @@ def test_the_form_offers_openai_and_the_page_shows_what_became_of_it(
     look(engine, settings, 1, lambda row: row.remote_status == "queued")
     assert "OpenAI checks the dataset, and then trains" in client.get("/admin/jobs/1").text
     client.post("/admin/jobs/1", data={"action": "cancel"})
-    assert "It is called cancelled as soon as OpenAI says so." in client.get("/admin/jobs/1").text
+    assert "It counts as cancelled once OpenAI confirms." in client.get("/admin/jobs/1").text
     look(engine, settings, 1, is_over)
     client.post("/admin/jobs/1", data={"action": "resume"})
     look(engine, settings, 1, is_over)

@@ -320,7 +320,7 @@ def test_a_job_is_cancelled_when_the_vendor_says_so(
     job_id = make_job(engine)
     look(engine, settings, job_id, lambda row: row.remote_status == "running")
     assert cancel(engine, job_id) == states.CANCELLING
-    assert "It is called cancelled as soon as Together says so." in client.get(f"/admin/jobs/{job_id}").text
+    assert "It counts as cancelled once Together confirms." in client.get(f"/admin/jobs/{job_id}").text
     look(engine, settings, job_id, lambda row: row.remote_status == "cancel_requested")
     assert row_of(engine, job_id).status == states.CANCELLING
     look(engine, settings, job_id, lambda row: row.status != states.CANCELLING)
@@ -389,16 +389,16 @@ def test_a_training_that_would_exceed_its_budget_stops_before_anything_is_sent(
     ("wish", "line"),
     [
         ({"method": "offline-po"}, "method: expected sft or dpo, which is all that Together trains with, got 'offl"),
-        ({"base": None}, "base: expected the API model at Together that sft goes on from, got none"),
-        ({"base": "small"}, "base: expected an API model, which Together can go on from, got small, which is local"),
+        ({"base": None}, "base: expected the API model at Together that sft starts from, got none"),
+        ({"base": "small"}, "base: expected an API model, which Together can start from, got small, which is local"),
         (
             {"base": "elsewhere"},
             "base: expected an API model at Together (api.together.xyz or api.together.ai), got elsewhere, which is",
         ),
         ({"backend": "openai"}, "base: expected an API model at OpenAI, got open, which is at Together; set backend"),
         ({"backend": "local", "method": "dpo"}, "method: expected sft or tiny or offline-po or sft-kl or stable-align"),
-        ({"dataset": "pairs"}, "dataset: expected one of conversations, which sft learns from, got pairs@1, which is"),
-        ({"method": "dpo"}, "dataset: expected one of comparisons, which dpo learns from, got rows@1, which is one of"),
+        ({"dataset": "pairs"}, "dataset: expected a dataset of conversations, as sft needs, got pairs@1, which"),
+        ({"method": "dpo"}, "dataset: expected a dataset of comparisons, as dpo needs, got rows@1, which holds"),
         ({"config": {"epochs": 3}}, "config.epochs: expected a field of together (n_epochs, learning_rate, batch_size"),
         ({"config": {"dpo_beta": 1}}, "config.dpo_beta: expected a field of together "),
         ({"config": {"batch_size": "0"}}, "config.batch_size: expected max or a whole number from 1 to 10000, got '0'"),

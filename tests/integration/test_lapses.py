@@ -127,7 +127,7 @@ def test_when_the_grace_is_over_the_study_ends_and_pays_the_time_and_what_was_ea
     assert Decimal("2.00") <= rows["base"] < Decimal("2.30")
     assert rows["bonus"] > 0
     page = text_of(client.get(LINK))
-    assert "The study has ended. Nothing came from you in time." in page
+    assert "The study has ended. We did not hear from you in time." in page
     assert "About the study" in page
 
 
@@ -266,7 +266,7 @@ def test_a_page_that_was_left_open_says_when_the_study_ends_and_takes_a_press(
     left = re.search(r'data-silent-in="([\d.]+)"', page)
     assert left is not None
     assert 500 < float(left[1]) <= 600
-    assert "Nothing has come from you for a long time." in page
+    assert "We have not heard from you for a long time." in page
     assert client.post(f"{LINK}/here").location == LINK
     assert 4400 < float(re.findall(r'data-silent-in="([\d.]+)"', client.get(LINK).text)[0]) <= 4500
     assert step_of(engine, number) == "instructions 1"

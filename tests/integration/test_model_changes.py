@@ -216,7 +216,7 @@ def test_a_model_is_asked_anything_and_the_call_is_kept(
     assert (again["temperature"], again["max_tokens"]) == (0.9, 99)  # its own
     failed = run("ask", "scripted", "Are you there?")
     assert (failed.exit_code, failed.stderr.count("\n")) == (2, 1)
-    assert "expected one that is called, got scripted" in failed.stderr
+    assert "expected one that takes calls, got scripted" in failed.stderr
     refused = run("ask", "mine", "Which?", "--top-k", "3")
     assert (refused.exit_code, "top_k: expected none for a model behind an API" in refused.stderr) == (2, True)
     assert run("ask", "mine", "hot?", "--temperature", "9").exit_code == 2

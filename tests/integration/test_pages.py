@@ -58,7 +58,7 @@ def test_one_browser_has_only_so_many_games_open(make_app: Callable[..., Flask])
     assert [answer.status_code for answer in started] == [303, 303]
     refused = client.post("/start/negotiation", data={"key": "third-start-of-all"})
     assert refused.status_code == 409
-    assert "You have as many games open as one person may." in refused.text
+    assert "You have reached the limit of open games." in refused.text
     assert "Finish or leave one of them first" in refused.text
     again = client.post("/start/taboo", data={"key": keys[1]})  # the same start, sent twice, is no third game
     assert (again.status_code, again.location) == (303, started[1].location)
@@ -70,7 +70,7 @@ def test_nothing_is_trained_on_without_a_yes_and_the_pages_say_so(client: FlaskC
     page = " ".join(client.get("/privacy").text.split())
     assert "without your yes nothing of it is used for that" in page
     about = " ".join(client.get("/about").text.split())
-    assert "on a game with a person only if that person has agreed to it" in about
+    assert "from a game with a person only if that person has agreed to it" in about
     match = begin(client)["match"]
     with writing(engine) as session:
         live.submit(session, live.MoveSubmission(match, 0, None), instant=True)
@@ -224,7 +224,7 @@ def test_a_form_without_its_token_is_refused(app: Flask) -> None:
     app.config["WTF_CSRF_ENABLED"] = True
     answer = app.test_client().post("/start/taboo", data={})
     assert answer.status_code == 400
-    assert "load it again" in answer.text
+    assert "reload it" in answer.text
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,8 @@ def test_who_returned_what_the_last_page_asked_to_return_is_called_so(app: Flask
         row.settings = {**row.settings, "codes": {"completed": "C7RX94LM"}}
     told = flask(app, "study", "pay", WAVE).stdout
     assert (
-        "Look at BACK: the recruiter lists the submission as returned, as the last page asks where an ending has no code,"
-        " 1.00; left out until it is decided (keep)." in told
+        "Look at BACK: the recruiter lists the submission as returned, as the last page asks where an ending has no"
+        " code, 1.00; left out until it is decided (keep)." in told
     )
     page = text_of(signed_in(app).get(f"/admin/studies/waves/{wave}/pay"))
     assert "returned, as the last page asks where an ending has no code." in page
@@ -93,7 +93,7 @@ def test_who_is_returned_rejected_or_unknown_is_left_out_until_it_is_decided(
     kept = flask(app, "study", "pay", WAVE, "keep", "BACK", "--reason", "Returned it by mistake")
     assert kept.stdout == "BACK is paid all the same (returned).\n"
     page = client.get(here)
-    assert "The recruiter calls the submission rejected." in text_of(page)
+    assert "The recruiter lists the submission as rejected." in text_of(page)
     form = {**form_of(page.text, "keep"), "person": "GONE", "reason": "Came by a link of ours"}
     assert client.post(here, data=form).status_code == 303
     flask(app, "study", "pay", WAVE, "draft")
@@ -164,15 +164,15 @@ def test_who_is_in_no_table_of_the_recruiters_is_unknown(app: Flask, engine: Eng
         session.execute(update(Submission).values(listed_at=None))
     refused = flask(app, "study", "pay", WAVE, "draft").stderr
     assert "NOT (unknown)" in refused
-    assert "take the recruiter's table first" in refused
-    assert "No table of the recruiter was taken" in flask(app, "study", "pay", WAVE).stdout
+    assert "import the recruiter's table first" in refused
+    assert "No table from the recruiter has been imported" in flask(app, "study", "pay", WAVE).stdout
     client = signed_in(app)
     here = f"/admin/studies/waves/{wave}/pay"
-    assert "No table of the recruiter was taken yet." in text_of(client.get(here))
+    assert "No table from the recruiter has been imported yet." in text_of(client.get(here))
     table = tmp_path / "export.csv"
     table.write_text("Submission id;Participant id;Status\nvisitfine;fineid;AWAITING REVIEW\n;;\n", "utf-16")
     assert flask(app, "study", "submissions", WAVE, str(table)).exit_code == 0
-    assert "The recruiter’s last table was taken on" in text_of(client.get(here))
+    assert "The recruiter’s last table was imported on" in text_of(client.get(here))
     with writing(engine) as session:
         late = enrol(
             session,
@@ -208,7 +208,7 @@ def test_who_is_done_at_the_recruiter_and_under_way_here_is_named_everywhere(
     assert "Under way here, done at the recruiter HERE submitted, with an unknown code" in page
     assert "and they are under way here" in text_of(client.get(f"/admin/studies/waves/{wave}/pay"))
     assert (
-        "Look at HERE: the recruiter calls the submission submitted or approved"
+        "Look at HERE: the recruiter lists the submission as submitted or approved"
         in flask(app, "study", "pay", WAVE).stdout
     )
     with writing(engine) as session:  # who opens the link again with another visit is not hidden by it

@@ -56,7 +56,7 @@ def test_what_approval_cannot_pay_is_told(app: Flask, engine: Engine, people: No
     with writing(engine) as session:
         number = find_wave(session, "two-models:main").id
     page = text_of(signed_in(app).get(f"/admin/studies/waves/{number}/pay"))
-    assert "To be looked at" in page
+    assert "Needs review" in page
     assert "NONE The recruiter has named no submission, so that approving may not pay the base." in page
 
 
@@ -88,7 +88,7 @@ def test_a_visit_that_is_another_persons_by_the_table_is_told_and_paid_when_some
         number = wave.id
     assert "LEFT" in doubts(engine)
     page = text_of(signed_in(app).get(f"/admin/studies/waves/{number}/pay"))
-    assert "LEFT The recruiter's table says that their visit is another person's." in page
+    assert "LEFT The recruiter's table assigns their visit to another person." in page
     with writing(engine) as session:
         wave = find_wave(session, "two-models:main")
         decide(session, payments.find_progress_by_code(session, wave, "LEFT"), keep=True, reason="Both wrote to us")

@@ -155,7 +155,7 @@ def test_an_adjustment_has_a_reason_and_takes_away_what_is_left_at_most(engine: 
             ("adjustment 1", Decimal("1.50"), "The page did not load"),
             ("adjustment 2", -bonus, "paid by hand"),
         ]
-        with pytest.raises(Invalid, match=r"at most 1\.50 taken away"):  # the base is paid by approval
+        with pytest.raises(Invalid, match=r"at most 1\.50 deducted"):  # the base is paid by approval
             payments.adjust(session, progress, Decimal("-1.51"), "too much")
         for amount in ("0", "0.001", "NaN", "Infinity", "99999999"):
             with pytest.raises(Invalid):

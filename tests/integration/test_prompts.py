@@ -101,7 +101,7 @@ def test_each_model_of_a_round_is_told_its_own_and_the_partner_never_sees_it(
     }  # fmt: skip
     refused = flask(app, "analyze", "--prompt", "nothing")
     assert refused.exit_code == 2
-    assert "expected the name of a prompt that there is" in refused.stderr
+    assert "expected the name of an existing prompt" in refused.stderr
 
 
 @pytest.mark.usefixtures("prompts")
@@ -179,7 +179,7 @@ def test_a_condition_of_a_study_has_its_partner_told(engine: Engine, tmp_path: P
 
 def test_prompts_are_added_and_shown_by_page_and_command(app: Flask, engine: Engine, tmp_path: Path) -> None:
     client = signed_in(app)
-    assert "There is none yet." in client.get("/admin/models/prompts").text
+    assert "There are none yet." in client.get("/admin/models/prompts").text
     assert client.post("/admin/models/prompts", data={"name": "kind", "text": KIND}).status_code == 303
     refused = client.post("/admin/models/prompts", data={"name": "Kind one", "text": "Some words"})
     assert refused.status_code == 400

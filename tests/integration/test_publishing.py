@@ -575,7 +575,7 @@ def test_a_page_names_what_leaves_before_it_is_pushed(
     form["licence"] = "mit"
     asked = client.post("/admin/publications/new", data=form).text
     assert "2 games of people of study two-models" in asked
-    assert "Copies cannot be called back" in asked
+    assert "Copies cannot be recalled" in asked
     with reading(engine) as session:
         assert session.scalars(select(Publication)).all() == []
     agreed_to = re.search(r'name="agreed" value="([0-9a-f]{64})"', asked)

@@ -373,7 +373,7 @@ def test_undoing_goes_back_step_by_step(engine: Engine, known: KnownWave) -> Non
             (found,) = inbox(session)
             states.append((found.state, found.assigned_to))
         assert states == [("answered", "ann"), ("assigned", "ann"), ("new", None)]
-        with pytest.raises(Conflict, match="as it came"):
+        with pytest.raises(Conflict, match="without any steps"):
             undo_step(session, number, "ann")
         assert waiting_reports(session, "ann") == (1, 0)
 

@@ -238,7 +238,7 @@ def test_a_gain_is_split_and_stands_beside_that_of_a_control(
         session.get_one(RoundRow, rounds_of[control][1]).config = {"size": 7}
     assert "with the same seed, material, settings" in flask("report", "--campaign", first, "--control", control).stderr
     assert flask("report", "--tournament", "negotiation", "--control", control).stderr == (
-        f"Error: control: expected one of a report of recipe or campaign alone, got '{control}'\n"
+        f"Error: control: expected one only for a report of recipe or campaign, got '{control}'\n"
     )
 
 

@@ -114,7 +114,7 @@ def test_what_cannot_be_learnt_from_is_refused_when_the_job_is_created(
             {"dataset": plain},
             (
                 "dataset: expected moves with a reward each, which offline-po needs, got plain@1, whose first row has a"
-                " move without; build one with `flask dataset build --rewards spag`"
+                " move without it; build one with `flask dataset build --rewards spag`"
             ),
         ),
         (
@@ -130,7 +130,7 @@ def test_what_cannot_be_learnt_from_is_refused_when_the_job_is_created(
         ({"config": {"reference": "player"}}, "config.reference: expected a field of offline-po ("),
         ({"config": {"sft_data": 1}}, "config.sft_data: expected a field of offline-po ("),
         ({"sft_data": "nothing"}, "sft_data: expected the number, name or name@version of one that exists, got "),
-        ({"sft_data": rated}, "sft_data: expected a dataset of conversations, got rated@1, which is one of "),
+        ({"sft_data": rated}, "sft_data: expected a dataset of conversations, got rated@1, which holds "),
     ):
         arguments: dict[str, Any] = {"dataset": dataset, **given}
         with pytest.raises(AppError) as refused:

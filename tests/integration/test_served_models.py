@@ -232,7 +232,7 @@ def test_commands_say_how_the_engine_does(engine: Engine, run: Run) -> None:
     with writing(engine) as session:
         gone = served_model("http://127.0.0.1:1/v1", watched_until=long_ago, seen_at=long_ago)
         row_named(session, "mine").served = gone.model_dump(mode="json")
-    said = "was not seen since 2026-01-02 03:04:05 UTC"
+    said = "has not been seen since 2026-01-02 03:04:05 UTC"
     assert re.search(rf"^server +llama.cpp at http://127.0.0.1:1/v1 {said}$", run("model", "show", "mine").stdout, re.M)
     doctor = run("doctor").stdout
     assert (

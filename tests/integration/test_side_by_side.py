@@ -416,7 +416,7 @@ def test_the_page_shows_each_setting_and_has_every_table_as_csv(
     assert f"{casual.columns['score_mean'].value:.2f}" in page.text
     headings = re.findall(r'<h2 id="setting-\d">([^<]+)</h2>', page.text)
     assert headings == ["Self-play", "Cross-play", "With people"]
-    assert "no interval of fewer than 10 people" in page.text
+    assert "no interval for fewer than 10 people" in page.text
     for name in ("results", "first-offer-mean", "offers-self-play", "score-mean"):
         assert f'data-name="negotiation-0-{name}"' in page.text
     for name, table in TABLES.items():

@@ -121,7 +121,7 @@ FORGED: dict[str, tuple[Callable[[Prolific], str | None], str]] = {
     "claims put in": (lambda at: changed(at.token("ben", "visit1")), "is not valid"),
     "no end": (lambda at: at.token("ann", "visit1", exp=None), "is not valid"),
     "nonsense for an end": (lambda at: at.token("ann", "visit1", exp="soon"), "is not valid"),
-    "expired": (lambda at: at.token("ann", "visit1", exp=int(time.time()) - 120), "has run out"),
+    "expired": (lambda at: at.token("ann", "visit1", exp=int(time.time()) - 120), "has expired"),
     "not yet": (lambda at: at.token("ann", "visit1", nbf=int(time.time()) + 600), "is not valid"),
     "other study": (lambda at: at.token("ann", "visit1", study="0123ab"), "for another person"),
     "other person": (lambda at: at.token("ben", "visit1"), "for another person"),
@@ -234,7 +234,7 @@ def test_where_the_keys_are_away_a_page_says_so_and_nothing_is_stored(
     for _ in range(3):
         refused = app.test_client().post(door)
         assert (refused.status_code, count(Enrolment), count(Submission)) == (503, 0, 0)
-        assert "its keys could not be had" in text_of(refused)
+        assert "because its keys could" in text_of(refused)
         assert "Please wait a minute, and try again." in text_of(refused)
     assert prolific.asked == 1  # it is not asked again at once
     prolific.keys_away = False
@@ -246,7 +246,7 @@ def test_where_the_keys_are_away_a_page_says_so_and_nothing_is_stored(
     assert app.test_client().post(link("ann", prolific.token("ann", "visit2"), "visit2")).location == ann.address
     new = SigningKey("third")
     unknown = app.test_client().post(link("ben", by_key("ben", new, "third")))
-    assert (unknown.status_code, "its keys could not be had" in text_of(unknown)) == (503, True)
+    assert (unknown.status_code, "because its keys could" in text_of(unknown)) == (503, True)
     assert ann.client.post(link("ann", by_key("ann", new, "third"))).location == ann.address
 
 

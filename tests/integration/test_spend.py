@@ -264,7 +264,7 @@ def test_the_chart_tells_apart_the_dearest_models_of_each_day(app: Flask, engine
     drawn = chart.spec()["data"]["values"]
     assert {row["mark"] for row in drawn if row["model"] == "1 m0"} == {"1"}  # whoever sees no colours reads these
     client = signed_in(app)
-    assert "has cost anything in this time." in client.get("/admin/spend").text
+    assert "has cost anything in this period." in client.get("/admin/spend").text
 
 
 def test_calls_that_were_written_out_of_order_at_midnight_are_on_their_own_days(
@@ -453,5 +453,5 @@ def test_peoples_pay_stands_beside_models_money_and_caps_of_waves_say_when_they_
     with writing(engine) as session:
         wave = session.get_one(Wave, number)
         wave.settings = {**wave.settings, "most_spent": str(round(with_fee + most, 2))}
-    assert "Reached: nobody else fits under it" in client.get("/admin/spend").text
+    assert "Reached: no room for one more person" in client.get("/admin/spend").text
     assert client.get("/admin/spend?period=all").status_code == 200

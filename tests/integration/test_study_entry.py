@@ -257,7 +257,7 @@ def test_who_took_part_before_is_not_asked_again(app: Flask) -> None:
         ({"of": "three-models"}, "of: expected the name of a study that was loaded, got 'three-models'"),
         ({"of": "two-models@7"}, "of: expected two-models or two-models@NUMBER"),
         ({"not_if_took_part_in": ["pilot"]}, "not_if_took_part_in: expected existing studies and waves"),
-        ({"not_if_took_part_in": ["two-models:pilot"]}, "not_if_took_part_in: expected studies and waves"),
+        ({"not_if_took_part_in": ["two-models:pilot"]}, "not_if_took_part_in: expected existing studies and waves"),
         ({"most_spent": 1}, r"most_spent: expected at least [\d.]+, what one person may cost, got 1.00"),
         (
             {"most_spent": 9, "provider": {"prolific": {"study_id": "66f0c1"}}},

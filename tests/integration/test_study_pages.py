@@ -336,7 +336,7 @@ def test_the_question_about_training_names_who_gets_the_games_for_it(app: Flask)
         store_study(session, changed(loaded_study(), consent={"training_recipients": ["OpenAI", "Tinker"]}))
         new_wave(session)
     ann = come(app)
-    told = "To be trained on, they may be sent to: OpenAI, Tinker."
+    told = "For training, they may be sent to: OpenAI, Tinker."
     assert told in text_of(ann.page)
     before = ann.page.text.partition('name="training"')[0]
     assert told in before  # it is read before it is ticked
@@ -348,7 +348,7 @@ def test_publication_is_asked_apart_with_an_empty_box_that_says_that_copies_stay
         new_wave(session)
     ann = come(app)
     assert not re.search(r"<input[^>]* checked", ann.page.text)
-    assert "Copies cannot be called back" in text_of(ann.page).partition("may also be published")[0]
+    assert "Copies cannot be recalled" in text_of(ann.page).partition("may also be published")[0]
     ann.send("consent", part="yes", training="yes")
     with reading() as session:
         assert {row.kind: row.given for row in session.scalars(select(Consent))} == {
@@ -466,11 +466,11 @@ def test_a_refused_survey_keeps_what_was_written(app: Flask) -> None:
     assert ann.send(words="<b>fun</b>", age="7").status_code == 400
     assert "&lt;b&gt;fun&lt;/b&gt;</textarea>" in ann.page.text
     assert 'value="7"' in ann.page.text
-    assert "Please write a number that fits." in text_of(ann.page)
+    assert "Please enter a valid number." in text_of(ann.page)
     assert "survey start" not in enrolment().answers
     big = ann.client.post(ann.address, data={"step": "survey start", "words": "x" * 1_100_000})
     assert big.status_code == 413
-    assert "This is more than fits: at most 1 MB can be sent" in text_of(big)
+    assert "This is too large: at most 1 MB can be sent" in text_of(big)
     assert f'href="{ann.address}"' in big.text
     ann.send("survey start", words="fun", age="30")
     assert ann.step == "instructions 1"
@@ -513,7 +513,7 @@ def test_a_survey_elsewhere_is_left_by_a_press_on_its_last_page(app: Flask) -> N
     ann.look()
     assert ann.send().status_code == 400  # who only looked has not finished it
     assert ann.client.post(link).location == ann.address
-    assert "You have been there and back." in ann.look()
+    assert "You have returned from the other survey." in ann.look()
     ann.send()
     assert ann.step == "instructions 1"
 
@@ -527,7 +527,7 @@ def test_whoever_runs_the_other_survey_gets_no_private_link(app: Flask) -> None:
         assert answer.status_code == 200
         assert token not in answer.text
     assert "This link has been used." in text_of(vendor.post(link))
-    assert "You have been there and back." in ann.look()
+    assert "You have returned from the other survey." in ann.look()
 
 
 def test_nobody_reads_from_the_way_back_whose_it_is(app: Flask) -> None:
@@ -678,7 +678,7 @@ def test_the_eleventh_walk_by_a_preview_link_is_refused_with_what_to_do(app: Fla
     assert [each.status_code for each in answers] == [303] * 10 + [409]
     for page in (answers[-1], app.test_client().get(link)):
         assert "This preview has been walked through ten times." in text_of(page)
-        assert "finds a new link" in text_of(page)
+        assert "find a new link" in text_of(page)
         assert "<button" not in page.text.split("</h1>")[1].split("</main>")[0]
     assert app.test_client().post(f"/s/preview/{preview_token(secret, version, None, 10)}").status_code == 303
 

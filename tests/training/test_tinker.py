@@ -158,8 +158,8 @@ def test_a_name_that_leads_to_a_metadata_service_by_the_time_of_a_call_is_not_ca
     tinker.on("optim_step", 1, "after", lambda: leads_to.append("169.254.169.254"))
     assert at_tinker("sft", data, host="tinker.example", **FIELDS) == 2
     assert failure(tmp_path) == (
-        "tinker.example: expected the address of a model's server, got 169.254.169.254, an address of a link or of a"
-        " cloud's metadata service, which no model is at"
+        "tinker.example: expected the address of a model's server, got 169.254.169.254, a link-local or"
+        " cloud metadata address, where no model is"
     )
     assert (tinker.paid(), len(tinker.adam)) == (1, 1)
 

@@ -61,7 +61,7 @@ LearningRate = Annotated[
         gt=0,
         allow_inf_nan=False,
         title="Learning rate",
-        description="At its highest; large models want less than small ones.",
+        description="Peak value; large models need lower rates than small ones.",
         json_schema_extra={"rank": 2},
     ),
 ]
@@ -135,8 +135,8 @@ class Config(BaseModel):
     too_long: Literal["truncate", "skip", "refuse"] = Field(
         default=TRUNCATE,
         title="Longer moves",
-        description="What becomes of a move or response that has no room without older turns before it either: its end"
-        " is cut, it is left out, or the training is refused.",
+        description="What happens to a move or response that does not fit even without older turns before it: its end "
+        "is cut, it is left out, or the training is refused.",
     )
 
     seed: int = Field(
@@ -144,7 +144,7 @@ class Config(BaseModel):
         ge=0,
         lt=2**32,
         title="Seed",
-        description="Of the order of rows, of the rows kept aside, of fresh weights and of dropout.",
+        description="For the order of rows, held-out rows, weight initialization and dropout.",
         json_schema_extra={"rank": 5},
     )
     epochs: Epochs = 1.0
@@ -172,7 +172,7 @@ class Config(BaseModel):
         ge=0,
         lt=1,
         title="Warm-up",
-        description="Share of the steps in which the learning rate goes up; the last step is none of them.",
+        description="Share of the steps in which the learning rate rises; never includes the last step.",
     )
     weight_decay: float = Field(
         default=0.0, ge=0, allow_inf_nan=False, title="Weight decay", description="Weight decay of AdamW."
@@ -181,8 +181,8 @@ class Config(BaseModel):
         default=1.0,
         ge=0,
         allow_inf_nan=False,
-        title="Longest gradient",
-        description="Longer gradients are shortened to this norm; 0 leaves them as they are.",
+        title="Gradient clipping",
+        description="Gradients with a larger norm are scaled down to it; 0 turns clipping off.",
     )
 
     eval_data: Path | None = Field(
@@ -218,7 +218,7 @@ class Config(BaseModel):
         default=None,
         ge=1,
         title="Steps between checkpoints",
-        description="Steps between checkpoints to go on from.",
+        description="Steps between checkpoints for resuming.",
         json_schema_extra={"unit": "steps", "unset": "each epoch"},
     )
     keep: int = Field(

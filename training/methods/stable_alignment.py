@@ -33,7 +33,7 @@ class StableAlignmentConfig(WithSupervisedRows):
     max_flow: Switch = Field(
         default=False,
         title="Largest difference",
-        description="Whether the pair with the largest term counts alone, in place of the mean over pairs.",
+        description="Whether only the pair with the largest term counts, instead of the mean over pairs.",
     )
     ratio: float = Field(
         default=0.2,

@@ -48,7 +48,7 @@ class TinyConfig(Config):
 
 METHOD = Method(
     name="tiny",
-    title="From nothing",
+    title="From scratch",
     summary="A small model that knows the words of the dataset and no others.",
     config=TinyConfig,
     loss="sft",

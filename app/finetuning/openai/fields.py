@@ -49,7 +49,7 @@ class OpenAIFields(BaseModel):
         ge=0,
         lt=2**31,
         title="Seed",
-        description="With the same one the same training comes to nearly the same model.",
+        description="With the same seed, the same training gives nearly the same model.",
         json_schema_extra={"unset": "the vendor's own", "rank": 5},
     )
 

@@ -16,11 +16,11 @@ _RANK: Mapping[str, Any] = {
 }  # fmt: skip
 _SAVE_EVERY: Mapping[str, Any] = {
     "type": "integer", "minimum": 1, "default": 1, "title": "Steps between checkpoints", "unit": "steps",
-    "description": "Steps between states to go on from: a training that was killed pays for so many again, at most.",
+    "description": "Steps between states for resuming: a training that was killed pays again for at most this many.",
 }  # fmt: skip
 _TOKENIZER: Mapping[str, Any] = {
     "type": "string", "default": None, "title": "Tokenizer", "unset": "the one that Tinker names",
-    "description": "That of the base: a folder, or a name at Hugging Face.",
+    "description": "The base’s tokenizer: a folder, or a name on Hugging Face.",
 }  # fmt: skip
 
 

@@ -36,13 +36,13 @@ class SftFields(BaseModel):
         gt=0,
         allow_inf_nan=False,
         title="Learning rate",
-        description="At its highest; large models want less than small ones.",
+        description="Peak value; large models need lower rates than small ones.",
         json_schema_extra={"rank": 2},
     )
     batch_size: Annotated[int, Field(ge=1, le=10_000)] | Literal["max"] = Field(
         default="max",
         title="Batch",
-        description="Rows in a step; at most as many as Together allows for the base, which is max.",
+        description="Rows in a step, up to Together’s limit for the base; max is that limit.",
         json_schema_extra={"unit": "rows", "rank": 3},
     )
     training_type: Literal["lora", "full"] = Field(
@@ -75,7 +75,7 @@ class DpoFields(SftFields):
         gt=0,
         allow_inf_nan=False,
         title="Beta (β)",
-        description="How near the model stays to its base: the higher the nearer.",
+        description="How close the model stays to its base; higher is closer.",
         json_schema_extra={"rank": 6},
     )
 

@@ -59,7 +59,7 @@ register_pages(
     about=lazy_gettext(
         "An alignment is the whole recipe of Stable Alignment as one job: a model learns demonstrations, lives in a"
         " society, is trained on its data, lives in the society again, and raters compare it with the model before."
-        " There is none yet."
+        " There are none yet."
     ),
     first=lazy_gettext("Start the first alignment"),
     command="flask alignment run --base MODEL --observers MODEL",

@@ -95,7 +95,7 @@ register_pages(
     new=[("admin.new_campaign", lazy_gettext("New campaign"))],
     about=lazy_gettext(
         "In a campaign a model plays against itself, learns from its better transcripts, and plays again with what it"
-        " has learned. There is none yet."
+        " has learned. There are none yet."
     ),
     first=lazy_gettext("Start the first campaign"),
 )

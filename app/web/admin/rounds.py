@@ -131,7 +131,7 @@ register_pages(
     ROUND,
     JobPages(lazy_gettext("Rounds"), "rounds", "round_id", _render),
     new=[("admin.new_round", lazy_gettext("New round"))],
-    about=lazy_gettext("In a round, models play many matches against each other while you watch. There is none yet."),
+    about=lazy_gettext("In a round, models play many matches against each other while you watch. There are none yet."),
     first=lazy_gettext("Start the first round"),
     compare="admin.compare_rounds",
     compared={},

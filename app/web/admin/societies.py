@@ -93,7 +93,7 @@ register_pages(
     new=[("admin.new_society", lazy_gettext("New society"))],
     about=lazy_gettext(
         "In a society, agents on a grid answer questions, criticise each other’s answers and revise their own;"
-        " observers rate both. This gives data to train on. There is none yet."
+        " observers rate both. This gives data to train on. There are none yet."
     ),
     first=lazy_gettext("Start the first society"),
 )

@@ -131,7 +131,7 @@ STUDIES_PAGE = ListPage(
     new=[("admin.new_study", lazy_gettext("Load a study"))],
     about=lazy_gettext(
         "A study asks people for their consent, explains a game to them, has them play it with models under conditions,"
-        " and pays them. There is none yet."
+        " and pays them. There are none yet."
     ),
     first=lazy_gettext("Load the first study"),
     template="admin/studies.html",

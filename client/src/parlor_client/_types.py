@@ -139,7 +139,7 @@ class CampaignSpec(TypedDict, total=False):
     grounded: bool  # Grounded only
     control: Literal["none", "random_rows", "shuffled_rewards"]  # Control
     message_weight: float  # In the loss. With 0 they are read and not learnt.
-    proposal_weight: float  # In the loss. Proposals are all moves that are no messages; declarations, too.
+    proposal_weight: float  # In the loss. Proposals are all moves other than messages, including declarations.
     permutations: int  # Other orders of the item types
     rewards: Literal["none", "spag"] | None  # What moves are worth.
     decay: float | None  # Of rewards: from 0 to 1; each move has γ times the share of the one after it.
