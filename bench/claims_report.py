@@ -1,12 +1,12 @@
-"""What the campaigns of `bench.claims` came to, as the tables of docs/results.md, from what is kept; nothing is played.
+"""The results of the campaigns of `bench.claims` as tables, from the files that it keeps; plays nothing.
 
-    python -m bench.claims_report                               # all seeds that are there
+    python -m bench.claims_report                               # all seeds that are kept
     python -m bench.claims_report --measured-on development
 
-Prints the claims; points of base and last model beside what others would have got in the same contexts, with the share
-of the headroom, which is what the gain is of the best joint score minus the base's; what the talk accounts for; the
-controls; and in how many matches the product gave other points than `bench.last_offers`, which shares no code with it.
-Intervals are of 95 %, by Student's t over campaigns.
+Prints the claims; the points of base and last model, with those of a random split, the demand rule and the best joint
+split in the same contexts; the share of the headroom, which is the gain divided by the best joint score minus the
+base's; measures of the talk; the controls; and the number of matches that the product scored differently from
+`bench.last_offers`, which shares no code with it. Intervals are 95 % intervals by Student's t over campaigns.
 """
 
 import argparse
@@ -66,11 +66,11 @@ def main() -> None:
         raise SystemExit(
             f"expected campaigns on {on} contexts in {MEASURED}, got none; python -m bench.claims runs them"
         )
+    rounds = {path.name.removesuffix(".tar.xz"): rounds_in(path) for path in sorted(MEASURED.glob(f"*{on}.tar.xz"))}
     measured: Measured = {}
     for seed in (each["seed"] for each in results):
-        rounds = rounds_in(MEASURED / f"{HEADLINE}-{seed}-{on}.tar.xz")
         for which, condition in itertools.product(_BOTH, (PLAYED, GREEDY)):
-            played = rounds[round_name(which, condition, on)]
+            played = rounds[f"{HEADLINE}-{seed}-{on}"][round_name(which, condition, on)]
             measured[seed, which, condition] = [measures_of(match) for match in played]
     controls = {what: kept_by_seed(HEADLINE, on, name) for what, name in KEPT_OF.items()}
     for title, table in (
@@ -80,7 +80,7 @@ def main() -> None:
         ("By seed", by_seed(results)),
         ("Controls that train", of_variants(on)),
         *((what, beside_own(found, what, on)) for what, found in controls.items() if found),
-        ("Scored by other code", _scored(on)),
+        ("Scored by other code", _scored(rounds)),
     ):
         print(f"**{title}**\n\n{table}\n")
 
@@ -104,13 +104,15 @@ def _points(results: Sequence[Result], measured: Measured) -> str:
         found = {which: {name: [each[which][condition][name] for each in results] for name in shown} for which in _BOTH}
         for which, by_name in found.items():
             lines.append([which, condition, *map(with_interval, by_name.values())])
-        gains = [
-            [last - base for base, last in zip(found["base"][name], found["last"][name], strict=True)] for name in shown
-        ]
-        lines.append(["last minus base", condition, *map(with_interval, gains)])
+        gains = {
+            name: [last - base for base, last in zip(found["base"][name], found["last"][name], strict=True)]
+            for name in shown
+        }
+        lines.append(["last minus base", condition, *map(with_interval, gains.values())])
         best = [mean_of(measures.BEST_SCORE, measured[each["seed"], "base", condition]) for each in results]
         headroom = [
-            gain / (most - base) for gain, most, base in zip(gains[1], best, found["base"]["points"], strict=True)
+            gain / (most - base)
+            for gain, most, base in zip(gains["points"], best, found["base"]["points"], strict=True)
         ]
         lines.append(["share of the headroom", condition, "", with_interval(headroom), "", ""])
     some = measured[results[0]["seed"], "base", PLAYED]
@@ -130,13 +132,12 @@ def _talk(measured: Measured) -> str:
     return as_markdown(lines)
 
 
-def _scored(on: str) -> str:
-    """For all stored matches on these contexts, how many the product scored differently."""
+def _scored(rounds: Mapping[str, Mapping[str, Sequence[Match]]]) -> str:
+    """For all matches of these archives, by what played them, how many the product scored differently."""
     of_kind: dict[str, list[Match]] = {}
-    for archive in sorted(MEASURED.glob(f"*{on}.tar.xz")):
-        kind = _SEEDS.sub("", archive.name.removesuffix(f"-{on}.tar.xz").removesuffix("-on"))
-        for matches in rounds_in(archive).values():
-            of_kind.setdefault(kind, []).extend(matches)
+    for archive, by_round in rounds.items():
+        kind = _SEEDS.sub("", archive.rpartition("-")[0].removesuffix("-on"))
+        of_kind.setdefault(kind, []).extend(itertools.chain.from_iterable(by_round.values()))
     lines = [["played by", "matches", "scored otherwise"]]
     lines += [[kind, f"{len(matches):,}", str(scored_otherwise(matches))] for kind, matches in of_kind.items()]
     return as_markdown(lines)
