@@ -292,7 +292,7 @@ def answered_states(parlor: Stack, page: Page, furnished: Furnished) -> Iterator
     page.goto(parlor.url + "/admin/models/pull")
     page.get_by_label("Repository or folder").fill("no repository")
     page.get_by_role("button", name="Pull it").click()
-    expect(page.locator("#refused")).to_contain_text("OWNER/NAME of a hub repository")
+    expect(page.locator("#refused")).to_contain_text("OWNER/NAME of a repository, or a folder")
     yield "model-pull-refused"
     hub, hub.hold = furnished.hub, threading.Event()
     hub.add("models", "lab/slow", {MANIFEST: b"{}"})

@@ -151,7 +151,7 @@ def test_money_is_seen_and_decided_on_a_phone(parlor: Stack, visitors: Callable[
     page.goto(f"{wave}/pay")
     page.get_by_label("Person").fill(code[0])
     page.get_by_label("Add or take, USD").fill("1.50")
-    page.get_by_label("Reason").first.fill("The page hung")
+    page.get_by_label("Reason", exact=True).first.fill("The page hung")
     page.get_by_role("button", name="Adjust").click()
     owed = page.get_by_role("table", name=re.compile("^Who the next batch pays"))
     in_sight(page, owed.get_by_role("cell").filter(has_text=re.compile(r"^1\.5\d$")).last)

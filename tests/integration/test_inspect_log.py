@@ -133,7 +133,7 @@ def test_what_is_no_log_is_refused(engine: Engine, flask: Run, tmp_path: Path) -
         written(engine, "eval")
     begin(engine)
     begin(engine, "taboo", word="cat")
-    with pytest.raises(Invalid, match="game: expected one of them"):
+    with pytest.raises(Invalid, match="game: expected only one"):
         written(engine, "eval")
     for arguments in (["--out", str(tmp_path / "log.txt")], ["--out", str(tmp_path / "log.eval")], []):
         refused = flask("export", "inspect", *arguments)

@@ -172,7 +172,7 @@ def test_a_condition_of_a_study_has_its_partner_told(engine: Engine, tmp_path: P
         assert TERSE not in sent_to(record, seats["person"].seat)
     with (
         writing(engine) as session,
-        pytest.raises(AppError, match=r"conditions\.prompt: expected the name of a prompt"),
+        pytest.raises(AppError, match=r"conditions\.prompt: expected the name of an existing prompt"),
     ):
         loaded(session, tmp_path, "two-models", changed[0], (changed[1][0], changed[1][1].replace("terse@1", "lost@1")))
 
