@@ -16,7 +16,7 @@ from app.models import Wave
 from tests.enrolments import KnownWave, person, play
 from tests.experimenter import signed_in
 from tests.integration.test_search import NO_DEAL, talk
-from tests.programs import Program
+from tests.programs import Program, until
 from tests.shell import Finished
 
 PAGE = "/admin/matches/transcripts"
@@ -107,6 +107,7 @@ def test_no_list_page_file_or_program_is_told_more_of_an_open_wave(
         secret = play(session, person(session, known, "P-001"), 0)
     open_match = talk(engine, "[message] first", "[message] second", moves=NO_DEAL)
     program = Program(app, "read")
+    until(program, None, 2)
 
     def told() -> dict[str, str]:
         """What each way tells of the secret match."""
