@@ -18,7 +18,7 @@ from app.models import LanguageModel
 from app.players.local.serving import READY, STARTING, WATCHED_FOR, ServedModel, TokenizerFacts, read_served
 from app.registry import add_local_model, serving
 from tests.fork_server import Forked
-from tests.stack import PATIENCE, wait_until
+from tests.stack import PATIENCE, free_port, wait_until
 from tests.terminals import start_flask
 from training.marks import OwnMarks
 
@@ -83,7 +83,8 @@ def running(command: Sequence[str], env: Mapping[str, str], log: Path) -> Iterat
 @contextmanager
 def served_by_command(env: Mapping[str, str], log: Path, *line: object) -> Iterator[Forked]:
     """`flask model serve` with these arguments, as `running` has a process."""
-    process = start_flask("model", "serve", *line, env=env, output=log)
+    # Until the engine listens on it, a port that the command chooses could become another test’s.
+    process = start_flask("model", "serve", "--port", free_port(), *line, env=env, output=log)
     try:
         yield process
     finally:
