@@ -36,14 +36,14 @@ def csv_download(name: str, given: Mapping[str, str]) -> Response:
         choice = read_choice(given)
         with reading() as session:
             check_known(session, choice)
-        pieces = _pieces(db.engine, export.TABLES[name], choice, options)
+        pieces = _export_csv_pieces(db.engine, export.TABLES[name], choice, options)
     else:
         expected = Phrase("%(names)s or codebook", names=", ".join(export.TABLES))
         raise NotFound("export", expected=expected, got=name)
     return download(pieces, f"{name}.csv", "text/csv")
 
 
-def _pieces(
+def _export_csv_pieces(
     engine: Engine, table: export.ExportTable, choice: MatchFilter, options: Mapping[str, bool]
 ) -> Iterator[bytes]:
     """The pieces of a CSV. They are requested after the request has ended, so the database is passed in."""

@@ -63,7 +63,7 @@ def register(app: Flask) -> None:
     app.register_error_handler(RateLimitExceeded, _too_many)
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(SQLAlchemyError, _database)
-    app.register_error_handler(Exception, _broken)
+    app.register_error_handler(Exception, _internal_error_reply)
     app.after_request(_come_back)
 
 
@@ -107,7 +107,7 @@ def _http(error: HTTPException) -> tuple[Response | str, int] | HTTPException:
 
 def _database(error: SQLAlchemyError) -> tuple[Response | str, int]:
     if not is_away(error):
-        return _broken(error)
+        return _internal_error_reply(error)
     log.warning("the database is away", path=_logged_path(), error=reason_of(error))
     return _error_reply(503, Unavailable.code, str(_MESSAGES[503]))
 
@@ -118,7 +118,7 @@ def _come_back(response: Response) -> Response:
     return response
 
 
-def _broken(_error: Exception) -> tuple[Response | str, int]:
+def _internal_error_reply(_error: Exception) -> tuple[Response | str, int]:
     log.exception("a request was not handled", path=_logged_path())
     return _error_reply(500, "internal", str(_MESSAGES[500]))
 
@@ -140,7 +140,12 @@ def _error_reply(status: int, code: str, message: str, lang: str = "") -> tuple[
     if _is_for_programs():
         return jsonify(error={"code": code, "message": message}), status
     title = str(_TITLES.get(status, _TITLES[400]))
-    more = {"title": title, "message": message, "lang": lang, "typed": _typed() if status == 503 else None}
+    more = {
+        "title": title,
+        "message": message,
+        "lang": lang,
+        "typed": _unsaved_form_fields() if status == 503 else None,
+    }
     if _is_in_study():
         if status == 404:  # the expected link is of no use to a person with another one
             more |= {"title": str(_LOST_TITLE), "message": str(_LOST), "lang": ""}
@@ -151,7 +156,7 @@ def _error_reply(status: int, code: str, message: str, lang: str = "") -> tuple[
     return render_template(page, **more), status
 
 
-def _typed() -> list[tuple[str, str]] | None:
+def _unsaved_form_fields() -> list[tuple[str, str]] | None:
     """The fields of a form that could not be saved, so that it can be sent again unchanged.
 
     None if there is no form, or if it has a password or a file, which no page may contain.

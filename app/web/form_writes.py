@@ -53,7 +53,7 @@ def write_once(work: Callable[[Session], T], *, without_key: bool = False) -> T:
     A form without a key is processed as often as it is sent; with `without_key` its content alone is its key.
     """
     digest = _digest(without_key=without_key)
-    return write(work if digest is None else _once(digest, work))
+    return write(work if digest is None else _work_done_once(digest, work))
 
 
 def result_before() -> Any:
@@ -91,11 +91,11 @@ def _digest(*, without_key: bool = False) -> str | None:
     """The hash of the key and content of this request's form; None without a key."""
     if not (without_key or request.form.get(_KEY)):
         return None
-    parts = [request.path, request.form.get(_KEY, ""), *_content()]
+    parts = [request.path, request.form.get(_KEY, ""), *_entered_values()]
     return hashlib.sha256("\0".join(f"{len(part)}:{part}" for part in parts).encode(errors="replace")).hexdigest()
 
 
-def _content() -> Iterator[str]:
+def _entered_values() -> Iterator[str]:
     """The values that were entered, in the order of the form."""
     for name, value in request.form.items(multi=True):
         if name not in _NOT_CONTENT:
@@ -107,7 +107,7 @@ def _content() -> Iterator[str]:
         yield from (name, str(file.filename), str(size))
 
 
-def _once(digest: str, work: Callable[[Session], T]) -> Callable[[Session], T]:
+def _work_done_once(digest: str, work: Callable[[Session], T]) -> Callable[[Session], T]:
     """The same work if it was not done yet, else its result. The row is inserted first, so that two requests queue
     up.
     """

@@ -33,18 +33,26 @@ def option_fields(game: Game[Any]) -> list[OptionField]:
 def option_field(name: str, schema: Schema) -> OptionField:
     """A form field from the JSON Schema of the value it sets, in the language of the page."""
     labels, other = schema.get("labels", {}), schema.get("other")
-    choices = [(word, _translated(labels, word) or word) for word in words_of(schema)]
+    choices = [(word, _translated_option_text(labels, word) or word) for word in words_of(schema)]
     types = {kind["type"] for kind in kinds_of(schema)}
     inputmode = "text" if "string" in types else "numeric" if types == {"integer"} else "decimal"
-    title, text = _translated(schema, "title"), _translated(schema, "description")
+    title, text = _translated_option_text(schema, "title"), _translated_option_text(schema, "description")
     if other is None:
         return OptionField(name, title, text, inputmode, choices)
-    number = OptionField(other["name"], _translated(other, "title"), _translated(other, "description"), "decimal", ())
+    number = OptionField(
+        other["name"],
+        _translated_option_text(other, "title"),
+        _translated_option_text(other, "description"),
+        "decimal",
+        (),
+    )
     word = other["word"]
-    return OptionField(name, title, text, inputmode, [*choices, (word, _translated(other, "label"))], word, number)
+    return OptionField(
+        name, title, text, inputmode, [*choices, (word, _translated_option_text(other, "label"))], word, number
+    )
 
 
-def _translated(texts: Mapping[str, str], name: str) -> str:
+def _translated_option_text(texts: Mapping[str, str], name: str) -> str:
     """A text in the language of the page; empty where there is none."""
     text = texts.get(name, "")
     return gettext(text) if text else ""

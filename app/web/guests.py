@@ -50,7 +50,7 @@ def start(form: Mapping[str, str], wanted: GuestMatchRequest) -> StoredMatch:
     training = form.get(AGREED) == "yes" if form.get(ASKED) else answer()
     code, text, chosen = session.get(_CODE), question(), settings()
     record, code = write(lambda session: start_as(session, chosen, wanted, training, text, code))
-    _remember(code, training)
+    _store_guest_in_session(code, training)
     return record
 
 
@@ -74,7 +74,7 @@ def change_answer(training: bool) -> None:
     if code is not None:
         write(lambda session: _store_consent(session, code, training, text))
         delete_unusable_files(db.engine, settings().home)
-    _remember(code, training)
+    _store_guest_in_session(code, training)
 
 
 def participant_id() -> int:
@@ -108,7 +108,7 @@ def _forget(database: Session, code: str) -> None:
         withdrawal.delete_data(database, guest)
 
 
-def _remember(code: str | None, training: bool | None) -> None:
+def _store_guest_in_session(code: str | None, training: bool | None) -> None:
     if code is not None:
         session[_CODE] = code
     if training is not None:

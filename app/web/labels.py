@@ -95,7 +95,7 @@ def error_text(error: AppError, *, labels: bool = False, at: str = "") -> str:
 
     `at` is the form field that was refused; a training field that was entered there gets its training title.
     """
-    called = _label_of_training if at in _LINES else _label
+    called = _label_of_training if at in _LINES else _label_of_field
     return error.line(str if _is_english(error) else gettext, called if labels else str)
 
 
@@ -118,8 +118,8 @@ def _is_english(error: AppError) -> bool:
 
 
 def _label_of_training(field: str) -> str:
-    return gettext(TRAINING_TITLES[field]) if field in TRAINING_TITLES else _label(field)
+    return gettext(TRAINING_TITLES[field]) if field in TRAINING_TITLES else _label_of_field(field)
 
 
-def _label(field: str) -> str:
+def _label_of_field(field: str) -> str:
     return gettext(LABELS[field]) if field in LABELS else field

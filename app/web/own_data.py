@@ -15,13 +15,13 @@ from app.web.threads import off_loop
 
 def data_file(participant_id: int) -> Response:
     """A JSON file to keep. It is read off the event loop, because a person may have played for weeks."""
-    content = off_loop(_content, db.engine, participant_id)
+    content = off_loop(_own_data_json, db.engine, participant_id)
     response = Response(content, mimetype="application/json")
     response.headers["Content-Disposition"] = 'attachment; filename="my-data.json"'
     return never_stored(response)
 
 
-def _content(engine: Engine, participant_id: int) -> str:
+def _own_data_json(engine: Engine, participant_id: int) -> str:
     own = open_engine(engine.url, poolclass=NullPool)
     with reading(own) as session:
         found = own_data(session, session.get_one(Participant, participant_id))

@@ -43,11 +43,11 @@ def home() -> str:
     with reading() as session:
         offered = partners(session)
         rows = session.scalars(select(MatchRow).where(MatchRow.id.in_(held()), MatchRow.status == "playing"))
-        going_on = [{"id": row.id, "game": row.game, "title": _title(row.game)} for row in rows]
+        going_on = [{"id": row.id, "game": row.game, "title": _game_title(row.game)} for row in rows]
     return render_template(
         "home.html",
         games=[
-            {"name": name, "title": _title(name), "roles": game.roles, "fields": option_fields(game)}
+            {"name": name, "title": _game_title(name), "roles": game.roles, "fields": option_fields(game)}
             for name, game in GAMES.items()
         ],
         guest_play=settings().GUEST_PLAY,
@@ -92,7 +92,7 @@ def match(match_id: str) -> AnyResponse | tuple[Response, int]:
         return redirect(url_for("play.match", match_id=match_id), 303)
     if (elsewhere := _elsewhere(match_id)) is not None:
         return elsewhere
-    view, study = _view(match_id)
+    view, study = _seat_view_and_study(match_id)
     if view["status"] == "over":
         return redirect(_after(match_id, study), 303)
     return _as_it_is_now(
@@ -100,7 +100,7 @@ def match(match_id: str) -> AnyResponse | tuple[Response, int]:
             "match.html",
             match=match_id,
             game=view["game"],
-            title=_title(view["game"]),
+            title=_game_title(view["game"]),
             ticket=tickets.issue(settings(), match_id, seat_in(match_id)),
             view=view,
             study=study,
@@ -114,12 +114,12 @@ def result(match_id: str) -> AnyResponse | tuple[Response, int]:
     """How the match ended, with the whole conversation."""
     if (elsewhere := _elsewhere(match_id)) is not None:
         return elsewhere
-    view, study = _view(match_id)
+    view, study = _seat_view_and_study(match_id)
     if view["status"] != "over":
         return redirect(url_for("play.match", match_id=match_id), 303)
     if study is not None and study.asked:
         return redirect(_after(match_id, study), 303)
-    title = _title(view["game"])
+    title = _game_title(view["game"])
     key = secrets.token_urlsafe(16)
     return _as_it_is_now(
         render_template("result.html", match=match_id, game=view["game"], title=title, view=view, key=key, study=study)
@@ -130,7 +130,7 @@ def result(match_id: str) -> AnyResponse | tuple[Response, int]:
 def rules(game: str) -> str:
     """The rules of a game in plain words."""
     try:
-        return render_template("rules.html", title=_title(game), game=game)
+        return render_template("rules.html", title=_game_title(game), game=game)
     except (NotFound, TemplateNotFound):
         abort(404)
 
@@ -180,7 +180,7 @@ def healthz() -> tuple[str, int, dict[str, str]]:
     return "ok\n", 200, plain
 
 
-def _title(game: str) -> str:
+def _game_title(game: str) -> str:
     """The title of the game in the page's language. Raises NotFound."""
     return str(gettext(find_game(game).title))
 
@@ -203,7 +203,7 @@ def _elsewhere(match_id: str) -> tuple[Response, int] | None:
     return None if page is None else (_as_it_is_now(page), 403)
 
 
-def _view(match_id: str) -> tuple[JSON, StudyPart | None]:
+def _seat_view_and_study(match_id: str) -> tuple[JSON, StudyPart | None]:
     """The view of this browser's seat, and the study that the match belongs to, which determines the language."""
     seat = seat_in(match_id)
     with reading(db.engine) as session:

@@ -74,12 +74,12 @@ class _Pattern(NamedTuple):
 def stored_text(text: str) -> Markup:
     """A stored text for a page: translated, or marked as English; anything in back-ticks is set as code."""
     language = str(get_locale() or ENGLISH)
-    found = text if language == ENGLISH else _translated(language, text, _DEPTH)
+    found = text if language == ENGLISH else _translated_stored_text(language, text, _DEPTH)
     return Markup('<span lang="en">{}</span>').format(in_code(text)) if found is None else in_code(found)
 
 
 @lru_cache(maxsize=2000)
-def _translated(language: str, text: str, depth: int) -> str | None:
+def _translated_stored_text(language: str, text: str, depth: int) -> str | None:
     """A text in a language; None where no part of it is in the catalog."""
     if depth == 0 or not text.strip():
         return None
@@ -88,21 +88,21 @@ def _translated(language: str, text: str, depth: int) -> str | None:
         return catalog[text]
     for pattern in _patterns(language):
         if pattern.piece in text and (match := pattern.form.fullmatch(text)):
-            values = {name: _part(language, value, depth) for name, value in match.groupdict().items()}
+            values = {name: _translated_part(language, value, depth) for name, value in match.groupdict().items()}
             if None not in values.values():
                 return pattern.translation % values
     for separator in _SEPARATORS:
         first, mark, rest = text.partition(separator)
         if mark:
-            found = [_part(language, part, depth) for part in (first, rest)]
+            found = [_translated_part(language, part, depth) for part in (first, rest)]
             if None not in found and found != [first, rest]:
                 return separator.join(map(str, found))
     return None
 
 
-def _part(language: str, text: str, depth: int) -> str | None:
+def _translated_part(language: str, text: str, depth: int) -> str | None:
     """A part of a text: translated, or unchanged if it is a name or a figure; None for a sentence in English."""
-    found = _translated(language, text, depth - 1)
+    found = _translated_stored_text(language, text, depth - 1)
     return text if found is None and len(text.split()) < _SENTENCE else found
 
 

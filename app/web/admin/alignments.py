@@ -26,13 +26,13 @@ from app.web.admin.rounds_analysis import cached
 from app.web.threads import in_worker_thread
 
 
-def _fields(session: Session, item: listing.AlignmentListItem) -> Mapping[str, Any]:
+def _alignment_page_fields(session: Session, item: listing.AlignmentListItem) -> Mapping[str, Any]:
     row, steps = item.row, listing.steps_of(session, item)
     made = [step.model for step in steps if step.model is not None]
     return {
         "steps": steps,
         "now": _now(row, steps),
-        "before": _before(item.base, made, item.model),
+        "before": _model_of_first_society(item.base, made, item.model),
         "aspects": _aspects(session, item),
         "societies": _societies(session, item),
     }
@@ -53,7 +53,7 @@ register_pages(
         "alignment_id",
         below="societies",
         template="admin/alignment.html",
-        fields=_fields,
+        fields=_alignment_page_fields,
     ),
     new=[("admin.new_alignment", lazy_gettext("New alignment"))],
     about=lazy_gettext(
@@ -74,7 +74,9 @@ def _now(row: Alignment, steps: Sequence[listing.AlignmentStep]) -> listing.Alig
     return begun[-1] if begun else steps[0]
 
 
-def _before(base: LanguageModel, made: Sequence[LanguageModel], model: LanguageModel | None) -> LanguageModel:
+def _model_of_first_society(
+    base: LanguageModel, made: Sequence[LanguageModel], model: LanguageModel | None
+) -> LanguageModel:
     """The model in the first society: the base, or the one trained from it on demonstrations."""
     return next((each for each in made if model is None or each.id != model.id), base)
 

@@ -79,7 +79,7 @@ def assessment_answers(assessment_id: int) -> str:
         )
 
 
-def _fields(session: Session, item: listing.AssessmentListItem) -> Mapping[str, Any]:
+def _assessment_page_fields(session: Session, item: listing.AssessmentListItem) -> Mapping[str, Any]:
     step = (RecipeStep.kind == ASSESSMENT.name) & (RecipeStep.number == item.row.id)
     found = session.scalar(select(Alignment).join(RecipeStep, RecipeStep.alignment_id == Alignment.id).where(step))
     link = found and Reference(ALIGNMENT.name, found.id, found.name)
@@ -89,7 +89,9 @@ def _fields(session: Session, item: listing.AssessmentListItem) -> Mapping[str, 
 
 register_pages(
     ASSESSMENT,
-    JobPages(lazy_gettext("Assessments"), "assessments", "assessment_id", below="societies", fields=_fields),
+    JobPages(
+        lazy_gettext("Assessments"), "assessments", "assessment_id", below="societies", fields=_assessment_page_fields
+    ),
     new=[("admin.new_assessment", lazy_gettext("New assessment"))],
     about=lazy_gettext(
         "In an assessment two models, such as one before and after a training, answer the same questions, which "

@@ -76,7 +76,9 @@ def _campaign_page(campaign_id: int, refused: AppError | None = None) -> str:
             now=now,
             results=found,
             rounds=job_references(session, ROUND, _rounds_of(found, now)),
-            trainings=job_references(session, TRAINING, [*(each.job_id for each in found), *_number(now, TRAINING)]),
+            trainings=job_references(
+                session, TRAINING, [*(each.job_id for each in found), *_current_job_ids(now, TRAINING)]
+            ),
             columns=labels_of(shown),
             notes=notes_of(each for each in shown if each.aggregate != RATIO),
             further=_further(found),
@@ -103,14 +105,14 @@ register_pages(
 
 def _rounds_of(found: Sequence[IterationResult], now: listing.CurrentStep | None) -> list[int | None]:
     """The numbers of all rounds that the page names."""
-    numbers = _number(now, ROUND)
+    numbers = _current_job_ids(now, ROUND)
     for each in found:
         numbers += [each.round_id, each.evaluation_id, *each.with_partners.values()]
         numbers += [own.round_id for own in each.further.values()]
     return numbers
 
 
-def _number(now: listing.CurrentStep | None, kind: JobKind[Any]) -> list[int | None]:
+def _current_job_ids(now: listing.CurrentStep | None, kind: JobKind[Any]) -> list[int | None]:
     """The id of the current step's job, if it is of that kind."""
     part = None if now is None else now.part
     return [part.number] if part is not None and part.kind is kind else []

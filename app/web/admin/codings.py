@@ -151,10 +151,12 @@ def download_coding(number: int) -> Response:
     with reading() as session:
         codings.find_coding(session, number)
         coders = codings.seen_coders(session, number, current_user.name)
-    return download(_pieces(db.engine, number, coders, csv_flags(request.args)), f"codings-{number}.csv", "text/csv")
+    return download(
+        _coding_csv_pieces(db.engine, number, coders, csv_flags(request.args)), f"codings-{number}.csv", "text/csv"
+    )
 
 
-def _pieces(engine: Engine, number: int, coders: Sequence[str], flags: dict[str, bool]) -> Iterator[bytes]:
+def _coding_csv_pieces(engine: Engine, number: int, coders: Sequence[str], flags: dict[str, bool]) -> Iterator[bytes]:
     with reading(engine) as session:
         found = codings.find_coding(session, number)
         yield from to_csv(COLUMNS, coded_rows(session, found, coders), **flags)
@@ -180,7 +182,8 @@ def _coding_fields(session: Session, found: Coding) -> dict[str, Any]:
         "titles": game_titles(), "is_done": done, "left": codings.left_coders(session, found.id),
         "counts": Counter(each.match_id for each in own),
         **({} if read is None else _reading(found.id, read, ids, place)),
-        "labels": {} if read is None else _labels(given, {code.id: code.name for code in codes}, read.row.id, reader),
+        "labels": {} if read is None
+        else _codes_by_line(given, {code.id: code.name for code in codes}, read.row.id, reader),
         "own": own, **_agreement(found, seen, coders, (len(ids), len(given))),
     }  # fmt: skip
 
@@ -209,7 +212,9 @@ def _reading(number: int, read: Transcript, ids: Sequence[str], place: int) -> d
     }
 
 
-def _labels(given: Sequence[GivenCode], names: dict[int, str], match_id: str, reader: str) -> dict[int, list[str]]:
+def _codes_by_line(
+    given: Sequence[GivenCode], names: dict[int, str], match_id: str, reader: str
+) -> dict[int, list[str]]:
     """The codes of each line, with the coder's name if it is another coder."""
     found: dict[int, list[str]] = {}
     for each in given:

@@ -51,12 +51,14 @@ def compare(jobs: str) -> ResponseReturnValue:
             numbers = compared_numbers("run", MOST, least=0 if tagged else 1)
             numbers += [number for number in tagged if number not in numbers][: MOST - len(numbers)]
             rows = [kind.get(session, number) for number in numbers]
-            return render_template("admin/compare.html", **fields, **_compared(session, kind, rows, smoothing))
+            return render_template("admin/compare.html", **fields, **_comparison_fields(session, kind, rows, smoothing))
     except AppError as error:
         return render_template("admin/compare.html", **fields, refused=error), error.status
 
 
-def _compared(session: Session, kind: JobKind[Any], rows: Sequence[Any], smoothing: Smoothing) -> dict[str, Any]:
+def _comparison_fields(
+    session: Session, kind: JobKind[Any], rows: Sequence[Any], smoothing: Smoothing
+) -> dict[str, Any]:
     found = {row.id: in_worker_thread(db.engine, _curves, kind, row.id) for row in rows}
     titles = {each.name: each.title for curves in found.values() for each in curves}
     chosen = request.args.get("figure") or next(iter(titles), "")
@@ -65,7 +67,7 @@ def _compared(session: Session, kind: JobKind[Any], rows: Sequence[Any], smoothi
     listing = list_of(kind)
     items = page_of(kind).items_of(session, rows)
     names = {item.row.id: named_job(kind, item) for item in items}
-    chart = _chart({names[number]: _named(curves, chosen) for number, curves in found.items()}, smoothing)
+    chart = _chart({names[number]: _curve_by_name(curves, chosen) for number, curves in found.items()}, smoothing)
     columns = [each for each in listing.columns[1:] if is_on_pages(each) or each.name == "notes"]
     lines = [(column, column.cells(session, items)) for column in columns]
     further = [row for row in listing.read(session, listing.order(""), _OFFERED).rows if row.id not in found]
@@ -77,7 +79,7 @@ def _compared(session: Session, kind: JobKind[Any], rows: Sequence[Any], smoothi
         "figures": titles,
         "chosen": chosen,
         "chart": None if chart is None else with_specs(chart),
-        "without": [row.id for row in rows if _named(found[row.id], chosen) is None],
+        "without": [row.id for row in rows if _curve_by_name(found[row.id], chosen) is None],
         "lines": [(column, cells) for column, cells in lines if not column.if_any or any(cells)],
         "tags": known_tags(session, kind.name),
         "items": items,
@@ -101,7 +103,7 @@ def _curves(session: Session, kind: JobKind[Any], number: int) -> Sequence[Curve
     return curves_of(kind, session, kind.get(session, number))
 
 
-def _named(curves: Sequence[Curve], name: str) -> Curve | None:
+def _curve_by_name(curves: Sequence[Curve], name: str) -> Curve | None:
     return next((each for each in curves if each.name == name), None)
 
 

@@ -96,7 +96,7 @@ def _dataset_page(dataset_id: int, refused: AppError | None = None) -> str:
             charts=[with_specs(chart) for chart in charts_of(row)],
             samples=samples,
             missing=missing,
-            same=_same(session, row),
+            same=_identical_datasets(session, row),
             jobs=jobs_of_dataset(session, row.id),
             formats=[] if missing else formats_of(row),
             again=request.args.get("imported") == "before",
@@ -128,10 +128,10 @@ def _samples(session: Session, row: Dataset) -> tuple[list[JSON], AppError | Non
         lines = store.sample(settings().home, row, SAMPLES)
     except (Conflict, NotFound) as error:
         return [], error
-    return [_sample(session, json.loads(line)) for line in lines], None
+    return [_shown_sample(session, json.loads(line)) for line in lines], None
 
 
-def _sample(session: Session, row: JSON) -> JSON:
+def _shown_sample(session: Session, row: JSON) -> JSON:
     """A row as a page shows it; the match is None if it is not stored here."""
     match_id, _, seat = str(row.get("group", "")).rpartition(":")
     match = session.get(MatchRow, match_id) if seat in ("0", "1") else None
@@ -146,7 +146,7 @@ def _sample(session: Session, row: JSON) -> JSON:
     }
 
 
-def _same(session: Session, row: Dataset) -> Sequence[Dataset]:
+def _identical_datasets(session: Session, row: Dataset) -> Sequence[Dataset]:
     """Other datasets whose files are byte-identical."""
     same = Dataset.sha256 == row.sha256, Dataset.id != row.id, Dataset.complete
     others = select(Dataset).where(*same).order_by(Dataset.id)

@@ -58,14 +58,14 @@ def save_figure(form: str) -> Response:
     if THEMES[0] in spec:
         spec = spec[one_of("theme", {"theme": LIGHT, **request.form.to_dict()}, THEMES)]
     title = request.form.get("title", "")[:_LONGEST]
-    params = [_set(each) for each in spec.get("params", [])]
+    params = [_parameter_with_sent_value(each) for each in spec.get("params", [])]
     given = {**spec, **({"title": title} if title else {}), **({"params": params} if params else {})}
     with _one_at_a_time:
         content = draw_in_process(given, form)
     return Response(content, mimetype=TYPES[form])
 
 
-def _set(parameter: dict[str, Any]) -> dict[str, Any]:
+def _parameter_with_sent_value(parameter: dict[str, Any]) -> dict[str, Any]:
     """A parameter of a spec, set to the number that the page sent for it."""
     given = request.form.get(f"parameter-{parameter['name']}", type=float)
     return parameter if given is None else {**parameter, "value": given}

@@ -158,16 +158,16 @@ def read_material(
             got=Phrase("none"),
             remedy=Phrase("upload one instead"),
         )
-    return _about(name, lambda: material_of_file(kind, path))
+    return _read_or_refuse_field(name, lambda: material_of_file(kind, path))
 
 
 def _uploaded(name: str, form: Mapping[str, Any], read_text: Callable[[str, str], Material]) -> Material:
     """Material that was uploaded or typed, read by `read_text`. Raises Invalid and RefusedField."""
     text, source = uploaded_text(name, form, MOST_UPLOADED)
-    return _about(name, lambda: off_loop(read_text, text, source))
+    return _read_or_refuse_field(name, lambda: off_loop(read_text, text, source))
 
 
-def _about(name: str, work: Callable[[], Material]) -> Material:
+def _read_or_refuse_field(name: str, work: Callable[[], Material]) -> Material:
     """Return what `work` returns; an error it raises becomes an error of the field."""
     try:
         return work()

@@ -109,7 +109,9 @@ def _days(session: Session, midnight: datetime) -> list[DayBar]:
     for number, started, ended, removed, finished in session.execute(played):
         first, last = ((at or midnight).astimezone(midnight.tzinfo).date() for at in (started or ended, ended))
         if first < last and removed is None:  # the matches of a removed round do not say when they ended
-            before = _looked(("days", midnight.tzinfo, number), last, True, _before, number, begins, last)
+            before = _looked(
+                ("days", midnight.tzinfo, number), last, True, _earlier_matches_by_day, number, begins, last
+            )
             rounds += before
             finished = max(0, finished - before.total())  # a match may have ended since `finished` was read
         rounds[last] += finished
@@ -125,7 +127,9 @@ def _people_between(begin: datetime, end: datetime) -> ScalarSelect[int]:
     return select(func.count()).select_from(MatchRow).where(*began).scalar_subquery()
 
 
-def _before(session: Session, number: int, begins: Sequence[datetime], last: date) -> Counter[date | None]:
+def _earlier_matches_by_day(
+    session: Session, number: int, begins: Sequence[datetime], last: date
+) -> Counter[date | None]:
     """The matches of a round that ended before its last day, counted by day.
 
     `begins` are the times at which days begin; None stands for everything earlier.
@@ -152,12 +156,12 @@ def _curve(session: Session, kind: JobKind[Any]) -> SmallCurve | None:
     if row is None:
         return None
     state, is_over = (row.id, row.status, row.ended_at), row.ended_at is not None
-    found: _Points | None = _looked(kind.name, state, is_over, _points, kind, row.id)
+    found: _Points | None = _looked(kind.name, state, is_over, _job_curve_points, kind, row.id)
     if found is None:
         return None
     [item] = page_of(kind).items_of(session, [row])
     title, x, points = found
-    drawn = _drawn(points)
+    drawn = _points_in_drawing_units(points)
     path = "M" + "L".join(f"{left:g} {top:g}" for left, top in drawn)
     at, end = points[-1]
     address = job_address(kind, row.id)
@@ -182,7 +186,7 @@ def _looked(name: Hashable, state: Any, is_over: bool, read: Any, *arguments: An
     return kept[name].found
 
 
-def _points(session: Session, kind: JobKind[Any], number: int) -> _Points | None:
+def _job_curve_points(session: Session, kind: JobKind[Any], number: int) -> _Points | None:
     for curve in curves_of(kind, session, kind.get(session, number)):
         points = [(place, value) for place, value in curve.points if not isinstance(place, str)]
         if len(points) > 1:
@@ -191,7 +195,7 @@ def _points(session: Session, kind: JobKind[Any], number: int) -> _Points | None
     return None
 
 
-def _drawn(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def _points_in_drawing_units(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """The points in drawing units, with 0 at the top."""
     (left, right), values = (points[0][0], points[-1][0]), [value for _, value in points]
     low, wide, high = min(values), (right - left) or 1, (max(values) - min(values)) or 1

@@ -158,7 +158,7 @@ def runs(session: Session, rounds: Sequence[RoundListItem]) -> ListView:
                     _buttons(job_address(kind, row.id), acts, subject) if acts else None,
                 )
             )
-    return _view(_RUNS, lines)
+    return _list_view(_RUNS, lines)
 
 
 def _live_items(session: Session, kind: JobKind[Any], rounds: Sequence[RoundListItem]) -> Sequence[Any]:
@@ -230,7 +230,7 @@ def people_today(session: Session, midnight: datetime) -> ListView:
         lines.append(PeopleLine(Phrase("without a study"), None, None, None, None, *guests))
     if any(bots):
         lines.append(PeopleLine(Phrase("rehearsal bots, in no sum"), *bots))
-    return _view(_PEOPLE, lines)
+    return _list_view(_PEOPLE, lines)
 
 
 def _matches_today(session: Session, midnight: datetime) -> Mapping[int | None, tuple[int, int]]:
@@ -260,7 +260,7 @@ def _buttons(address: str, acts: Sequence[tuple[str, str]], name: str) -> Markup
     return found
 
 
-def _view(columns: Sequence[ListColumn], lines: Sequence[Any]) -> ListView:
+def _list_view(columns: Sequence[ListColumn], lines: Sequence[Any]) -> ListView:
     return ListView(
         columns, [ListLine(line, [column.value(line) for column in columns if column.value]) for line in lines]
     )

@@ -80,7 +80,7 @@ def register_pages(kind: JobKind[Any], pages: JobPages, **around: Any) -> None:
     """
 
     def act(**number: int) -> ResponseReturnValue:
-        return _act(kind, number[pages.number])
+        return _cancel_or_resume_job(kind, number[pages.number])
 
     def show(**number: int) -> str:
         return render_job(kind, number[pages.number])
@@ -167,7 +167,7 @@ def render_job(kind: JobKind[Any], number: int, refused: AppError | None = None)
             item=item,
             job=row,
             figures=page.figures_of(session, [row])[number],
-            rows=_rows(session, page.sections, item),
+            rows=_rows_of_sections(session, page.sections, item),
             given={} if kind.page else kind.facts(row),
             refused=refused,
             **job_actions(kind, row, item.state),
@@ -175,7 +175,7 @@ def render_job(kind: JobKind[Any], number: int, refused: AppError | None = None)
         )
 
 
-def _rows(session: Session, sections: Sequence[Section], item: Any) -> list[list[_Section]]:
+def _rows_of_sections(session: Session, sections: Sequence[Section], item: Any) -> list[list[_Section]]:
     """The sections that have something to show on pages, grouped into rows of those beside each other."""
     rows: list[list[_Section]] = []
     for each in (_section(session, section, item) for section in sections):
@@ -241,7 +241,7 @@ def list_page(kind: JobKind[Any], pages: JobPages, **fields: Any) -> ListPage:
     )
 
 
-def _act(kind: JobKind[Any], number: int) -> ResponseReturnValue:
+def _cancel_or_resume_job(kind: JobKind[Any], number: int) -> ResponseReturnValue:
     """Carry out the pressed button's action: cancel or resume a job of any kind."""
     action = request.form.get("action")
     try:
@@ -284,7 +284,7 @@ def job_of_kind(jobs: str, job: int) -> str:
 @blueprint.post("/other-jobs/<jobs>/<int:job>")
 def act_on_job_of_kind(jobs: str, job: int) -> ResponseReturnValue:
     """Carry out the pressed button's action."""
-    return _act(_find(jobs), job)
+    return _cancel_or_resume_job(_find(jobs), job)
 
 
 def _find(jobs: str) -> JobKind[Any]:

@@ -46,7 +46,7 @@ def _chart_spec(job_id: int, draw: Callable[[TrainingJob, Any], Chart | None]) -
     return spec_answer(chart)
 
 
-def _fields(session: Session, item: listing.TrainingListItem) -> Mapping[str, Any]:
+def _training_page_fields(session: Session, item: listing.TrainingListItem) -> Mapping[str, Any]:
     place = place_of(session, job_id=item.row.id)
     row, events = item.row, listing.events_of(session, item.row.id)
     return {
@@ -62,7 +62,7 @@ def _fields(session: Session, item: listing.TrainingListItem) -> Mapping[str, An
 
 register_pages(
     TRAINING,
-    JobPages(lazy_gettext("Training"), "jobs", "job_id", template="admin/job.html", fields=_fields),
+    JobPages(lazy_gettext("Training"), "jobs", "job_id", template="admin/job.html", fields=_training_page_fields),
     new=[("admin.new_training", lazy_gettext("New training job"))],
     about=lazy_gettext(
         "A training job trains a model on a dataset; the model can be played against once the job is done. There are "

@@ -28,12 +28,12 @@ def compare_jobs() -> ResponseReturnValue:
     """Training jobs side by side; if none are given, instructions for choosing them."""
     try:
         with reading() as session:
-            return _compared(session, read_compared(session, TRAINING, "job", MOST_JOBS))
+            return _training_comparison_page(session, read_compared(session, TRAINING, "job", MOST_JOBS))
     except AppError as error:
         return render_template("admin/jobs-compare.html", jobs=[], chart=None, settings=[], refused=error), error.status
 
 
-def _compared(session: Session, rows: Sequence[TrainingJob]) -> str:
+def _training_comparison_page(session: Session, rows: Sequence[TrainingJob]) -> str:
     events = [(chart_name(row), listing.events_of(session, row.id)) for row in rows]
     by_token = all(map(listing.is_by_token, rows))
     return render_template(

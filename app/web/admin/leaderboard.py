@@ -113,8 +113,8 @@ def leaderboard() -> ResponseReturnValue:
         by_points=shown.ratings.by == POINTS,
         players=_player_lines(shown, model_ids),
         top=[each.player for each in shown.ratings.ratings if each.best_place == 1],
-        axis=_axis(shown.ratings),
-        cross_plays=[(each, _role_names(each.game)[each.role], _cells(each)) for each in (shown, *others)],
+        axis=_rating_axis_limits(shown.ratings),
+        cross_plays=[(each, _role_names(each.game)[each.role], _cross_play_rows(each)) for each in (shown, *others)],
         charts=[with_specs(each) for each in leaderboard_charts(shown, page_language())],
         neighbours=_neighbour_lines(shown, model_ids),
         few=FEW,
@@ -153,7 +153,7 @@ def _boards(
     Raises NotFound for a missing part, and Invalid for a role that its game does not have.
     """
     engine = db.engine
-    version, model_ids, is_live = in_worker_thread(engine, _version)
+    version, model_ids, is_live = in_worker_thread(engine, _read_version_and_models)
     kept = _kept_matches(choice, version)
     found = kept.matches
     if not found:
@@ -166,7 +166,7 @@ def _boards(
     for key in (shown, *(each for each in known if each != shown)):
         wanted = (role or BOTH) if key == shown else _usual_role(known[key].game)
         if (key, wanted) not in kept.boards:
-            kept.boards[key, wanted] = in_worker_thread(engine, _rated, known[key], wanted)
+            kept.boards[key, wanted] = in_worker_thread(engine, _leaderboard_for_role, known[key], wanted)
         boards.append(kept.boards[key, wanted])
     return boards, model_ids, is_live
 
@@ -194,7 +194,7 @@ def _kept_matches(choice: TournamentChoice, version: tuple[Any, ...]) -> _KeptMa
         return kept
 
 
-def _rated(_session: Session, matches: TournamentMatches, role: str) -> Leaderboard:
+def _leaderboard_for_role(_session: Session, matches: TournamentMatches, role: str) -> Leaderboard:
     return leaderboard_of(matches, role)
 
 
@@ -204,7 +204,7 @@ def _usual_role(game: str) -> str:
     return BOTH if first == second else first
 
 
-def _version(session: Session) -> tuple[tuple[Any, ...], dict[str, int], bool]:
+def _read_version_and_models(session: Session) -> tuple[tuple[Any, ...], dict[str, int], bool]:
     """A version that changes whenever tournaments or prices do; the models; and whether any round is being played."""
     rounds = session.execute(select(func.count(), func.sum(RoundRow.finished), func.max(RoundRow.created_at))).one()
     frozen = select(func.count(), func.max(Wave.frozen_at)).where(Wave.frozen_at.is_not(None))
@@ -229,7 +229,7 @@ def _role_names(game: str) -> dict[str, str]:
     return {BOTH: gettext("Both roles"), first: gettext(first), second: gettext(second)}
 
 
-def _axis(ratings: Ratings) -> tuple[float, float] | None:
+def _rating_axis_limits(ratings: Ratings) -> tuple[float, float] | None:
     """Round numbers that all ratings and their intervals lie between."""
     ends = [end for each in ratings.ratings for end in (each.low, each.value, each.high) if end is not None]
     if not ends:
@@ -240,7 +240,7 @@ def _axis(ratings: Ratings) -> tuple[float, float] | None:
 
 
 def _player_lines(board: Leaderboard, model_ids: Mapping[str, int]) -> list[PlayerLine]:
-    axis = _axis(board.ratings)
+    axis = _rating_axis_limits(board.ratings)
     middle = 0 if board.ratings.by == POINTS else MIDDLE  # position of the axis's dashed line
     places = {each.player: (place, each) for place, each in enumerate(board.ratings.ratings, 1)}
     lines = []
@@ -256,7 +256,7 @@ def _player_lines(board: Leaderboard, model_ids: Mapping[str, int]) -> list[Play
     return lines
 
 
-def _cells(board: Leaderboard) -> list[tuple[str, list[ShadedCell]]]:
+def _cross_play_rows(board: Leaderboard) -> list[tuple[str, list[ShadedCell]]]:
     """The rows of the cross-play, in the order of the ratings."""
     known = {(each.row, each.column): each for each in board.ratings.cells}
     values = [each.value for each in known.values()] if board.ratings.by == POINTS else [0.0, 1.0]

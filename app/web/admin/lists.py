@@ -242,14 +242,14 @@ def read_list(session: Session, page: ListPage, refused: AppError | None = None)
         order = page.listing.order(asked["sort"])
         conditions = page.where(session, given)
         if asked["format"]:
-            abort(_file(page.listing, order, conditions, asked["format"]))
+            abort(_download_list(page.listing, order, conditions, asked["format"]))
         rows, after = page.listing.read(session, order, PAGE, where=conditions, after=asked["before"])
         total = page.listing.count(session, conditions) if page.counts else None
     except (Invalid, NotFound) as error:
         refused = refused or error
     items = page.listing.items(session, rows)
-    chosen = _chosen(page.listing)
-    columns, lines = _without_empty(chosen, _lines(session, chosen, items, page))
+    chosen = _chosen_columns(page.listing)
+    columns, lines = _without_empty(chosen, _list_lines(session, chosen, items, page))
     return ListView(
         columns,
         lines,
@@ -269,15 +269,17 @@ def table_of(session: Session, name: str, items: Sequence[Any], *columns: str | 
     """Items as a table that is not sorted, with columns of the list of that name, and others."""
     page = _PAGES[name]
     chosen = [page.listing.column(each, "column") if isinstance(each, str) else each for each in columns]
-    return ListView(chosen, _lines(session, chosen, items, page))
+    return ListView(chosen, _list_lines(session, chosen, items, page))
 
 
-def _lines(session: Session, columns: Sequence[ListColumn], items: Sequence[Any], page: ListPage) -> list[ListLine]:
+def _list_lines(
+    session: Session, columns: Sequence[ListColumn], items: Sequence[Any], page: ListPage
+) -> list[ListLine]:
     cells = [page.values.get(column.name, column.cells)(session, items) for column in columns]
     return [ListLine(item, line) for item, *line in zip(items, *cells, strict=True)]
 
 
-def _chosen(listing: Listing[Any]) -> list[ListColumn]:
+def _chosen_columns(listing: Listing[Any]) -> list[ListColumn]:
     """The columns that the reader has chosen, in the order of the list."""
     names = (current_user.list_columns or {}).get(listing.name)
     found = [replace(column, if_any=False) for column in listing.columns if names and column.name in names]
@@ -298,34 +300,36 @@ def choose_columns(name: str) -> ResponseReturnValue:
     listing = _PAGES[name].listing
     chosen = [listing.column(each, "column").name for each in request.form.getlist("column")]
     number = current_user.id
-    write(lambda session: _keep(session.get_one(User, number), name, chosen))
+    write(lambda session: _store_chosen_columns(session.get_one(User, number), name, chosen))
     home, back = url_for("admin.home"), request.form.get("back", "")
     return redirect(back if back.startswith(home) and "\\" not in back else home + _PAGES[name].path, 303)
 
 
-def _keep(user: User, name: str, chosen: Sequence[str]) -> None:
+def _store_chosen_columns(user: User, name: str, chosen: Sequence[str]) -> None:
     others = {each: names for each, names in (user.list_columns or {}).items() if each != name}
     user.list_columns = {**others, name: [*chosen]} if chosen else others
 
 
-def _file(listing: Listing[Any], order: ListOrder, conditions: Sequence[ColumnElement[bool]], form: str) -> Response:
+def _download_list(
+    listing: Listing[Any], order: ListOrder, conditions: Sequence[ColumnElement[bool]], form: str
+) -> Response:
     """All lines with all columns as CSV or JSON, in English."""
     if form not in FILES:
         raise Invalid("format", expected=either(FILES), got=form)
-    pieces = _pieces(db.engine, listing, order, conditions, form)
+    pieces = _list_file_pieces(db.engine, listing, order, conditions, form)
     return download(pieces, f"{listing.name}.{form}", "text/csv" if form == "csv" else "application/json")
 
 
-def _pieces(
+def _list_file_pieces(
     engine: Engine, listing: Listing[Any], order: ListOrder, conditions: Sequence[ColumnElement[bool]], form: str
 ) -> Iterator[bytes]:
     """The pieces of a file. They are requested after the request has ended, so the database is passed in."""
     with reading(engine) as session:
         lines = listing.lines(session, listing.columns, order, conditions)
-        yield from to_csv(csv_columns(listing.columns), lines) if form == "csv" else _json(lines)
+        yield from to_csv(csv_columns(listing.columns), lines) if form == "csv" else _json_pieces(lines)
 
 
-def _json(lines: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+def _json_pieces(lines: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
     mark = "["
     for line in lines:
         yield f"{mark}{json.dumps(line, default=lambda moment: moment.isoformat(timespec='seconds'))}".encode()

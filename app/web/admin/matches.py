@@ -71,7 +71,7 @@ def _filters(session: Session) -> list[ListFilter]:
     ]
 
 
-def _where(session: Session, given: Mapping[str, str]) -> list[ColumnElement[bool]]:
+def _match_conditions(session: Session, given: Mapping[str, str]) -> list[ColumnElement[bool]]:
     choice = read_choice(given)
     check_known(session, choice)
     return blinded_conditions(choice, request.args.get("sort", ""))
@@ -86,7 +86,7 @@ def _around(session: Session, given: Mapping[str, str]) -> dict[str, Any]:
     return {"filtered": choice != EVERYTHING, "without_rehearsals": leaves_out_rehearsals(session, choice)}
 
 
-def _scores(_session: Session, lines: Sequence[MatchListItem]) -> list[str]:
+def _scores_of_both_seats(_session: Session, lines: Sequence[MatchListItem]) -> list[str]:
     """The scores of both seats, where known."""
     scores = map(scores_of, lines)
     written = (
@@ -104,9 +104,9 @@ add_list(
         about=lazy_gettext("No match has been played yet."),
         template="admin/matches.html",
         filters=_filters,
-        where=_where,
+        where=_match_conditions,
         fields=_around,
-        values={"scores": _scores},
+        values={"scores": _scores_of_both_seats},
     )
 )
 
@@ -140,9 +140,9 @@ def match(match_id: str) -> ResponseReturnValue:
             accepted=sum(isinstance(event, Event) for event in logged),  # in the log shown
             refused=sum(isinstance(event, Violated) for event in logged),
             players=players,
-            round=_round(session, row),
+            round=_round_of_match(session, row),
             datasets=datasets_of_match(session, match_id),
-            events=[_event(step) for step in timeline_steps],
+            events=[_shown_event(step) for step in timeline_steps],
             at=at,
             current=timeline_steps[at - 1],
             failed_calls=timeline.failed,
@@ -151,7 +151,7 @@ def match(match_id: str) -> ResponseReturnValue:
         )
 
 
-def _round(session: Session, match: MatchRow) -> dict[str, Any] | None:
+def _round_of_match(session: Session, match: MatchRow) -> dict[str, Any] | None:
     """The round of a match, and the matches before and after this one if they have begun; None without a round."""
     if match.round_id is None or match.index is None:
         return None
@@ -181,7 +181,7 @@ def _player(record: StoredMatch, seat: int) -> dict[str, Any]:
     return {"name": name, "model_id": filled.language_model_id}
 
 
-def _event(step: TimelineStep) -> dict[str, Any]:
+def _shown_event(step: TimelineStep) -> dict[str, Any]:
     """An event as the list shows it; `body` holds the fields of its log entry."""
     event, seat = step.logged.event, step.logged.seat
     return {

@@ -90,7 +90,7 @@ def _switches(use: str) -> Callable[[Session, Sequence[ModelListItem]], list[Mar
     return drawn
 
 
-def _labels(_session: Session, items: Sequence[ModelListItem]) -> list[Markup]:
+def _model_labels(_session: Session, items: Sequence[ModelListItem]) -> list[Markup]:
     """The label of each model that people read before they play it."""
     write_label = get_template_attribute("admin/model-parts.html", "label_and_kind")
     return [write_label(each.row.label, _partner_kind(each.row)) for each in items]
@@ -131,7 +131,7 @@ _IN_USE = ListPage(
         "usable_in_rounds": _switches("rounds"),
         "offered_to_people": _switches("people"),
         "test_call": _test_calls,
-        "label": _labels,
+        "label": _model_labels,
     },
 )
 _ARCHIVE = replace(
@@ -165,7 +165,9 @@ def change_model(number: int) -> ResponseReturnValue:
     form = request.form
     action = form.get("action", "")
     try:
-        test = write_once(lambda session: _change(session, get_model_by_number(session, number), action, form))
+        test = write_once(
+            lambda session: _apply_model_action(session, get_model_by_number(session, number), action, form)
+        )
     except (Invalid, Conflict) as error:
         return _model_page(number, error, form if action == "edit" else None), error.status
     if test is not None:
@@ -193,7 +195,7 @@ def _partner_kind(row: LanguageModel) -> str:
     return partner_kind(player_spec(row), settings().home)
 
 
-def _change(session: Session, row: LanguageModel, action: str, form: Mapping[str, str]) -> int | None:
+def _apply_model_action(session: Session, row: LanguageModel, action: str, form: Mapping[str, str]) -> int | None:
     """Make the change. Returns the number of the request to tell a worker about, if there is one."""
     if action == "test":
         return request_test(session, row).id
@@ -220,11 +222,11 @@ def _model_page(number: int, refused: AppError | None = None, typed: Mapping[str
             "admin/model.html",
             model=row,
             options=read_options(player_spec(row)),
-            parameters=_parameters(row),
+            parameters=_local_parameter_count(row),
             price_line=_price_line(row),
             own_prices=own_prices(row),
             waits=any(each is not None and each.status in OPEN for each in (row.test_request, check)),
-            **_found(row, check),
+            **_api_model_findings(row, check),
             **_server(row),
             prompts=_prompts(row),
             played=session.scalar(select(matches_of(row.id))),
@@ -242,7 +244,7 @@ def _model_page(number: int, refused: AppError | None = None, typed: Mapping[str
         )
 
 
-def _found(row: LanguageModel, check: ModelRequest | None) -> dict[str, Any]:
+def _api_model_findings(row: LanguageModel, check: ModelRequest | None) -> dict[str, Any]:
     """The findings of test calls and of the latest sampling check of an API model."""
     options = read_options(player_spec(row))
     if not isinstance(options, ApiOptions):
@@ -278,7 +280,7 @@ def _price_line(row: LanguageModel) -> PriceLine | None:
         return None
 
 
-def _parameters(row: LanguageModel) -> int | None:
+def _local_parameter_count(row: LanguageModel) -> int | None:
     """The number of weights of a local model that is on this machine."""
     if row.kind != "local":
         return None

@@ -105,7 +105,7 @@ def read_numbers(form: Mapping[str, str], names: tuple[str, ...]) -> dict[str, A
     later.
     """
     given = {name: text for name in names if (text := form.get(name, "").strip())}
-    return {name: None if text == "none" else _number(text) for name, text in given.items()}
+    return {name: None if text == "none" else _typed_number_or_text(text) for name, text in given.items()}
 
 
 def _added(form: Mapping[str, str], games: list[str], original: LanguageModel | None = None) -> ResponseReturnValue:
@@ -203,7 +203,7 @@ def _typed_stop(form: Mapping[str, str]) -> dict[str, Any]:
     return {"stop": list(stop)} if stop else {}
 
 
-def _number(text: str) -> Any:
+def _typed_number_or_text(text: str) -> Any:
     for read in (int, float):
         try:
             return read(text)

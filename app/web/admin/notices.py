@@ -21,7 +21,7 @@ from app.web.admin.lists import ListFilter, ListPage, add_list
 from app.web.form_writes import write
 
 
-def _where(_session: Session, given: Mapping[str, str]) -> Sequence[ColumnElement[bool]]:
+def _notice_conditions(_session: Session, given: Mapping[str, str]) -> Sequence[ColumnElement[bool]]:
     if "state" not in given:
         return []
     if given["state"] not in STATES:
@@ -40,7 +40,7 @@ add_list(
         ),
         command="flask notice test",
         filters=lambda _session: [ListFilter("state", gettext("State"), STATES)],
-        where=_where,
+        where=_notice_conditions,
         counts=True,
     )
 )

@@ -59,11 +59,11 @@ def proposals_of(events: Sequence[Any], views: Sequence[JSON]) -> Proposals | No
     return Proposals(
         counts,
         (first, second),
-        (_worth(first, values[0]), _worth(second, values[1])),
+        (_points_of_share(first, values[0]), _points_of_share(second, values[1])),
         {item: more for item, more in gap.items() if more > 0},
         {item: -less for item, less in gap.items() if less < 0},
     )
 
 
-def _worth(share: Share | None, values: Share) -> int | None:
+def _points_of_share(share: Share | None, values: Share) -> int | None:
     return None if share is None else sum(share[item] * values[item] for item in ITEMS)

@@ -77,7 +77,9 @@ register_form(_PublicationForm())
 # ---- Cards ---------------------------------------------------------------------------
 
 
-def _read(session: Session, home: Path, kind: str, number: int) -> tuple[str, str | None, Release, NotFound | None]:
+def _read_card_and_obstacles(
+    session: Session, home: Path, kind: str, number: int
+) -> tuple[str, str | None, Release, NotFound | None]:
     """The name, the card, and the obstacles to publishing; without weights here, an error in place of the card."""
     if kind == DATASET:
         dataset = get_dataset(session, number)
@@ -91,7 +93,7 @@ def _read(session: Session, home: Path, kind: str, number: int) -> tuple[str, st
 
 
 def _page(kind: str, number: int, error: AppError | None = None) -> str:
-    name, card, release, missing = in_worker_thread(db.engine, _read, settings().home, kind, number)
+    name, card, release, missing = in_worker_thread(db.engine, _read_card_and_obstacles, settings().home, kind, number)
     place: dict[str, Any] = {"number": number} if kind == MODEL else {"dataset_id": number}
     return render_template(
         "admin/card.html", name=name, card=card, release=release, missing=missing, kind=kind,
@@ -120,8 +122,8 @@ def _permit(kind: str, number: int) -> ResponseReturnValue:
     return redirect(url_for(f"admin.{kind}_card_page", **place), 303)  # type: ignore[arg-type]
 
 
-def _file(kind: str, number: int) -> Response:
-    _, card, _, missing = in_worker_thread(db.engine, _read, settings().home, kind, number)
+def _download_card(kind: str, number: int) -> Response:
+    _, card, _, missing = in_worker_thread(db.engine, _read_card_and_obstacles, settings().home, kind, number)
     if card is None:
         raise missing or NotFound("card", expected=Phrase("one"), got=number)
     return download([card.encode()], CARD, "text/markdown")
@@ -142,7 +144,7 @@ def permit_model(number: int) -> ResponseReturnValue:
 @blueprint.get("/models/<int:number>/README.md")
 def model_card_file(number: int) -> Response:
     """The card of a model as a file."""
-    return _file(MODEL, number)
+    return _download_card(MODEL, number)
 
 
 @blueprint.get("/datasets/<int:dataset_id>/card")
@@ -160,4 +162,4 @@ def permit_dataset(dataset_id: int) -> ResponseReturnValue:
 @blueprint.get("/datasets/<int:dataset_id>/README.md")
 def dataset_card_file(dataset_id: int) -> Response:
     """The card of a dataset as a file."""
-    return _file(DATASET, dataset_id)
+    return _download_card(DATASET, dataset_id)

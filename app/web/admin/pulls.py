@@ -34,7 +34,7 @@ def new_model_pull() -> str:
 @blueprint.post("/models/pull")
 def pull_model() -> ResponseReturnValue:
     """Start fetching, checking and registering the model."""
-    return _act(MODEL)
+    return _start_pull_from_form(MODEL)
 
 
 @blueprint.get("/datasets/pull")
@@ -46,26 +46,26 @@ def new_dataset_pull() -> str:
 @blueprint.post("/datasets/pull")
 def pull_dataset() -> ResponseReturnValue:
     """Start fetching, checking and registering the dataset's rows."""
-    return _act(DATASET)
+    return _start_pull_from_form(DATASET)
 
 
 @blueprint.post("/pulls/cancel")
 def cancel_pull() -> ResponseReturnValue:
     """Cancel the running pull, if any."""
-    pull = _latest()
+    pull = _latest_pull()
     if pull is not None:
         pull.cancel()
     return redirect(_page_of(MODEL if pull is None else pull.request.kind), 303)
 
 
-def _latest() -> RunningPull | None:
+def _latest_pull() -> RunningPull | None:
     found: RunningPull | None = current_app.extensions.get(_LATEST)
     return found
 
 
 def _latest_page(kind: str) -> str:
     """The form, with the result of the latest pull; if that was refused, its values can be corrected."""
-    pull = _latest()
+    pull = _latest_pull()
     if pull is None or pull.request.kind != kind or pull.error is None:
         return _pull_page(kind, PullRequest(kind, "", "", "", (), ""))
     return _pull_page(kind, pull.request, pull.error)
@@ -78,7 +78,7 @@ def _pull_page(kind: str, asked: PullRequest, error: AppError | None = None) -> 
         refused = RefusedField(error.field if error.field in (*_FIELDS, "games") else "place", error)
     return render_template(
         "admin/pull.html", kind=kind, form=asked._asdict(), refused=refused, chosen=asked.games, titles=game_titles(),
-        pull=_latest(),
+        pull=_latest_pull(),
     )  # fmt: skip
 
 
@@ -86,22 +86,22 @@ def _page_of(kind: str) -> str:
     return url_for("admin.new_model_pull" if kind == MODEL else "admin.new_dataset_pull")
 
 
-def _act(kind: str) -> ResponseReturnValue:
+def _start_pull_from_form(kind: str) -> ResponseReturnValue:
     place, revision, name = (request.form.get(field, "").strip() for field in _FIELDS)
     ticked = request.form.getlist("games")
     asked = PullRequest(kind, place, revision, name, [game for game in GAMES if game in ticked], current_user.name)
     try:
         read_place(place, revision or None, "place")
-        _begin(asked)
+        _start_pull_process(asked)
     except AppError as error:
         return _pull_page(kind, asked, error), error.status
     return redirect(_page_of(kind), 303)
 
 
-def _begin(asked: PullRequest) -> None:
+def _start_pull_process(asked: PullRequest) -> None:
     """Start a pull, in a process that may load the hub's library. Raises Conflict while another one is running."""
     with _BEGINS:
-        latest = _latest()
+        latest = _latest_pull()
         if latest is not None and latest.goes_on:
             expected, remedy = Phrase("no other pull at the same time"), Phrase("try again when that one is over")
             raise Conflict("place", expected=expected, got=Phrase("one that goes on"), remedy=remedy)

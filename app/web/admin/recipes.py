@@ -38,7 +38,7 @@ class _Sweep(NamedTuple):
     refused: AppError | None
 
 
-def _fields(session: Session, item: JobListItem) -> Mapping[str, Any]:
+def _recipe_page_fields(session: Session, item: JobListItem) -> Mapping[str, Any]:
     swept = in_worker_thread(db.engine, _swept, item.row.id)
     return {"tables": shown_tables(session, item.row), "sweep": None if swept is None else _sweep(swept)}
 
@@ -88,7 +88,12 @@ add_address("recipe archive", lambda number: url_for("admin.export_recipe", reci
 register_pages(
     RECIPE,
     JobPages(
-        lazy_gettext("Recipes"), "recipes", "recipe_id", below="campaigns", template="admin/recipe.html", fields=_fields
+        lazy_gettext("Recipes"),
+        "recipes",
+        "recipe_id",
+        below="campaigns",
+        template="admin/recipe.html",
+        fields=_recipe_page_fields,
     ),
     new=[("admin.new_recipe", lazy_gettext("New recipe run"))],
     about=lazy_gettext(

@@ -17,14 +17,14 @@ from app.web.admin.job_pages import JobPages, register_pages
 from app.web.admin.lists import add_address
 
 
-def _fields(session: Session, item: JobListItem) -> Mapping[str, Any]:
+def _rehearsal_page_fields(session: Session, item: JobListItem) -> Mapping[str, Any]:
     return {"report": job.report_of(session, item.row)}
 
 
 add_address("wave", lambda number: url_for("admin.wave_page", wave_id=number))
 register_pages(
     REHEARSAL,
-    JobPages(lazy_gettext("Rehearsals"), "rehearsals", "rehearsal_id", below="studies", fields=_fields),
+    JobPages(lazy_gettext("Rehearsals"), "rehearsals", "rehearsal_id", below="studies", fields=_rehearsal_page_fields),
     intro=lazy_gettext("Bots that go through copies of studies. They are sent from the page of a study."),
 )
 

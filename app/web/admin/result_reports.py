@@ -99,7 +99,7 @@ def _subject() -> _Subject:
 
 def _show(subject: _Subject, refused: AppError | None = None) -> str:
     with reading() as session:
-        title, back = _named(session, subject)
+        title, back = _subject_title_and_address(session, subject)
     return render_template(
         "admin/report.html",
         subject=subject,
@@ -110,7 +110,7 @@ def _show(subject: _Subject, refused: AppError | None = None) -> str:
     )
 
 
-def _named(session: Session, subject: _Subject) -> tuple[Phrase | Verbatim, str]:
+def _subject_title_and_address(session: Session, subject: _Subject) -> tuple[Phrase | Verbatim, str]:
     """The subject of the report in words, and the page that leads to it. Raises NotFound."""
     name, reference, _ = subject
     if name in _KINDS:

@@ -63,7 +63,7 @@ def round_latest(round_id: int) -> str:
     """The part of a round's page that holds its latest transcripts and what went wrong."""
     with reading() as session:
         row = ROUND.get(session, round_id)
-        return render_template("admin/round-latest.html", round=row, **_latest(session, row))
+        return render_template("admin/round-latest.html", round=row, **_latest_match_fields(session, row))
 
 
 @blueprint.get("/rounds/<int:round_id>/charts/<name>.json")
@@ -147,7 +147,7 @@ def _analysis(row: RoundRow) -> RoundAnalysis:
     return analysis_of([row], None if request.args.get("all") == "1" else SAMPLE)[row.id]
 
 
-def _summary(_session: Session, row: RoundRow) -> dict[str, Any]:
+def _summary_tab_fields(_session: Session, row: RoundRow) -> dict[str, Any]:
     found = _analysis(row)
     by_prompt = in_worker_thread(db.engine, _prompt_scores, row.id) if row.prompts else None
     return {**page_part(found), "by_prompt": by_prompt, "charts": charts_of(found, page_language())[:_FIRST_CHARTS]}
@@ -164,13 +164,13 @@ def _charts(_session: Session, row: RoundRow) -> dict[str, Any]:
     return {"analysis": found, "charts": [*charts_of(found, page_language()), *([went_on] if went_on else [])]}
 
 
-def _settings(session: Session, row: RoundRow) -> dict[str, Any]:
+def _settings_tab_fields(session: Session, row: RoundRow) -> dict[str, Any]:
     [item] = list_items(session, [row])
     facts = facts_on_page(session, PAGE.sections[0], item)
     return {"datasets": datasets_of_round(session, row.id), "item": item, "facts": facts}
 
 
-def _latest(session: Session, row: RoundRow) -> dict[str, Any]:
+def _latest_match_fields(session: Session, row: RoundRow) -> dict[str, Any]:
     broken: list[AbortedMatch] = last_broken(session, row.id) if row.aborted else []
     return {
         "latest": [shown_match(row, match) for match in transcripts.latest_over(session, row.id)],
@@ -207,7 +207,7 @@ def _transcripts(session: Session, row: RoundRow) -> dict[str, Any]:
         "given": given,
         "endings": transcripts.endings(session, row),
         "filter_refused": None,
-        **_latest(session, row),
+        **_latest_match_fields(session, row),
     }
     try:
         wanted = transcripts.read_wanted(given)
@@ -225,5 +225,6 @@ def _transcripts(session: Session, row: RoundRow) -> dict[str, Any]:
 
 
 _PARTS: Mapping[str, Callable[[Session, RoundRow], dict[str, Any]]] = {
-    "summary": _summary, "charts": _charts, "transcripts": _transcripts, "settings": _settings, "log": _latest,
+    "summary": _summary_tab_fields, "charts": _charts, "transcripts": _transcripts,
+    "settings": _settings_tab_fields, "log": _latest_match_fields,
 }  # fmt: skip

@@ -47,7 +47,7 @@ def compare_rounds() -> ResponseReturnValue:
         with reading() as session:
             rows = _wanted(session)
             found = analysis_of(rows)
-            return _compared(session, rows, [found[row.id] for row in rows])
+            return _rounds_comparison_page(session, rows, [found[row.id] for row in rows])
     except AppError as error:
         page = render_template("admin/rounds-compare.html", rounds=[], charts=[], table=[], refused=error)
         return page, error.status
@@ -61,7 +61,7 @@ def _wanted(session: Session) -> list[RoundRow]:
     return rows
 
 
-def _compared(session: Session, rows: Sequence[RoundRow], analyses: Sequence[RoundAnalysis]) -> str:
+def _rounds_comparison_page(session: Session, rows: Sequence[RoundRow], analyses: Sequence[RoundAnalysis]) -> str:
     game = rows[0].game
     defined = metrics_of(game)
     known = [each for each in defined.ranked if any(each.name in found.metrics.columns for found in analyses)]
@@ -135,7 +135,7 @@ def _matrix_page(round_id: int, refused: AppError | None = None) -> str:
             title=game_titles()[found.game],
             first=rows[0],
             charts=[with_specs(chart) for chart in cross_plays(found, page_language())],
-            tables=[(role, _cells(found, role, pairs)) for role in found.roles],
+            tables=[(role, _matrix_rows(found, role, pairs)) for role in found.roles],
             rounds=[(line, job_reference(ROUND, line)) for line in members],
             line=(line := cross_play_item(members)),
             name=called(ROUND, line),
@@ -145,7 +145,7 @@ def _matrix_page(round_id: int, refused: AppError | None = None) -> str:
         )
 
 
-def _cells(matrix: CrossPlay, role: str | None, pairs: dict[tuple[str, ...], int]) -> list[tuple[str, list[Any]]]:
+def _matrix_rows(matrix: CrossPlay, role: str | None, pairs: dict[tuple[str, ...], int]) -> list[tuple[str, list[Any]]]:
     """The rows of a matrix: a model, and its cells by opponent, each with its shade from 1 to 7 and its round."""
     known = {(cell.row, cell.column): cell for cell in matrix.cells if cell.role == role}
     values = [cell.score.value for cell in known.values() if cell.score.value is not None]

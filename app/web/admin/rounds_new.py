@@ -40,7 +40,12 @@ class _RoundForm(JobForm[RoundRow, RoundSpec]):
     def suggested(self, session: Session, given: JSON) -> JSON:
         game = find_game(given.get("game") or next(iter(GAMES)))
         models = [row.name for row in round_models(session, game.name)]
-        return {**first_values(game.name), "models": models[:1], **given, **_named(request.args.getlist("models"))}
+        return {
+            **first_values(game.name),
+            "models": models[:1],
+            **given,
+            **_models_if_given(request.args.getlist("models")),
+        }
 
     def read(self, session: Session, form: Form) -> Asked[RoundSpec]:
         """Read the form, name the material by its source, and settle what was left open, as the estimate needs it."""
@@ -97,7 +102,7 @@ def first_values(game: str) -> JSON:
     return {"game": game, "matches": 100, "sampling": {"temperature": 1.0, **find_game(game).sampling}}
 
 
-def _named(models: Sequence[str]) -> JSON:
+def _models_if_given(models: Sequence[str]) -> JSON:
     return {"models": models} if models else {}
 
 

@@ -66,7 +66,7 @@ def result_of(analysis: MatchAnalysis) -> RoundResult:
     """The result of a round so far."""
     parts = analysis.metrics.parts if len({part.player for part in analysis.metrics.parts}) > 1 else ()
     scores = [part.columns[_SCORE] for part in parts]
-    axis = _axis(scores)
+    axis = _score_axis_limits(scores)
     rows = [
         ModelResult(
             part.player,
@@ -88,7 +88,7 @@ def result_of(analysis: MatchAnalysis) -> RoundResult:
     return RoundResult(rows, axis, versus, drawn, widest, 0 < analysis.matches == aborted)
 
 
-def _axis(figures: Sequence[Figure]) -> tuple[float, float] | None:
+def _score_axis_limits(figures: Sequence[Figure]) -> tuple[float, float] | None:
     """Whole points that enclose all figures and their intervals; None without figures."""
     ends: list[Any] = [each for figure in figures for each in figure[:3] if each is not None]
     if not ends:

@@ -85,13 +85,13 @@ def side_by_side_page() -> ResponseReturnValue:
     matches.
     """
     given = _given()
-    names, studies = in_worker_thread(db.engine, _offered)
+    names, studies = in_worker_thread(db.engine, _offered_models_and_studies)
     fields = {"given": given, "names": names, "studies": studies, "most": _MOST, "shown": None, "refused": None}
     if not any(given.get(each) for each in ("models", "campaign", "recipe")):
         return render_template("admin/side-by-side.html", **fields)
     try:
-        found = _found(given)
-        shown = _part(found, given.get("part"))
+        found = _cached_side_by_side(given)
+        shown = _part_to_show(found, given.get("part"))
     except (Invalid, NotFound) as error:
         return render_template("admin/side-by-side.html", **{**fields, "refused": error}), 400
     if shown is None:
@@ -120,7 +120,7 @@ def side_by_side_csv(name: str) -> Response:
     if name not in TABLES:
         raise NotFound("table", expected=either(TABLES), got=name)
     given = _given()
-    found, part = _found(given), given.get("part")
+    found, part = _cached_side_by_side(given), given.get("part")
     if part is not None:
         found = [each for each in found if each.key == part]
     wanted = TABLES[name]
@@ -138,21 +138,21 @@ def _given() -> dict[str, Any]:
     return found
 
 
-def _offered(session: Session) -> tuple[list[str], list[str]]:
+def _offered_models_and_studies(session: Session) -> tuple[list[str], list[str]]:
     """The names of the models and of the studies that can be chosen."""
     models = session.scalars(select(LanguageModel.name).order_by(LanguageModel.name))
     return list(models), list(session.scalars(select(Study.name).order_by(Study.name)))
 
 
-def _found(given: Mapping[str, Any]) -> list[SideBySide]:
+def _cached_side_by_side(given: Mapping[str, Any]) -> list[SideBySide]:
     """The models side by side. Raises NotFound and Invalid for an impossible choice."""
-    choice = in_worker_thread(db.engine, _choice, given)
+    choice = in_worker_thread(db.engine, _read_model_choice, given)
     key = (str(db.engine.url), "side by side", repr(choice), int(time.monotonic() / _KEPT))
     found: list[SideBySide] = cached(key, partial(in_worker_thread, db.engine, side_by_side, choice))
     return found
 
 
-def _choice(session: Session, given: Mapping[str, Any]) -> SideBySideChoice:
+def _read_model_choice(session: Session, given: Mapping[str, Any]) -> SideBySideChoice:
     further: dict[str, Any] = {"study": given.get("study"), "most": _MOST}
     for name, read in (("campaign", choice_of_campaign), ("recipe", choice_of_run)):
         if name in given:
@@ -167,7 +167,7 @@ def _choice(session: Session, given: Mapping[str, Any]) -> SideBySideChoice:
     return SideBySideChoice(models=tuple(dict.fromkeys((base, *models))), base=base, **further)
 
 
-def _part(found: Sequence[SideBySide], key: str | None) -> SideBySide | None:
+def _part_to_show(found: Sequence[SideBySide], key: str | None) -> SideBySide | None:
     """The game and weight to show. Raises NotFound for a missing one."""
     if not found:
         return None

@@ -66,7 +66,7 @@ def society_records(society_id: int) -> Response:
     return download(pieces_of(file), f"society-{society_id}.zip", "application/zip")
 
 
-def _fields(session: Session, item: JobListItem) -> Mapping[str, Any]:
+def _society_page_fields(session: Session, item: JobListItem) -> Mapping[str, Any]:
     row: Society = item.row
     begun = iterations_begun(session, row.id)
     iteration, agent = _chosen_agent(row, begun)
@@ -78,7 +78,7 @@ def _fields(session: Session, item: JobListItem) -> Mapping[str, Any]:
         "place": place_of(row, agent),
         "agent": find_agent(session, row, agent),
         "interaction": interaction_at(session, row.id, agent, iteration - 1),
-        **_grid(session, row, iteration),
+        **_initial_grid_fields(session, row, iteration),
         "charts": charts_of(row),
         "failures": listing.last_failures(session, row.id),
         "datasets": listing.datasets_of(session, row.id),
@@ -89,7 +89,9 @@ def _fields(session: Session, item: JobListItem) -> Mapping[str, Any]:
 add_address("society data", lambda number: url_for("admin.society_data", society_id=number))
 register_pages(
     SOCIETY,
-    JobPages(lazy_gettext("Societies"), "societies", "society_id", template="admin/society.html", fields=_fields),
+    JobPages(
+        lazy_gettext("Societies"), "societies", "society_id", template="admin/society.html", fields=_society_page_fields
+    ),
     new=[("admin.new_society", lazy_gettext("New society"))],
     about=lazy_gettext(
         "In a society, agents on a grid answer questions, criticise each other’s answers and revise their own;"
@@ -106,7 +108,7 @@ def _chosen_agent(row: Society, begun: int) -> tuple[int, int]:
     return min(iteration, max(1, begun)), whole_number(request.args.get("agent", "0"), "agent", 0, agents - 1)
 
 
-def _grid(session: Session, row: Society, iteration: int) -> JSON:
+def _initial_grid_fields(session: Session, row: Society, iteration: int) -> JSON:
     """The initial grid of an iteration on the page: rows of agents, each with its cell."""
     found = grid_of(row, iteration - 1)
     ratings = found["ratings"][SHOWS[0]]

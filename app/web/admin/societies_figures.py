@@ -33,7 +33,8 @@ def figures_of(row: Society) -> list[IterationFigures]:
     """The ratings of each iteration and of all of them."""
     before = row.iteration if row.status in states.LIVE else None
     found: list[IterationFigures] = cached(
-        _key(row, "ratings", before), partial(in_worker_thread, db.engine, _ratings, row.id, before)
+        _cache_key(row, "ratings", before),
+        partial(in_worker_thread, db.engine, _read_iteration_figures, row.id, before),
     )
     return found
 
@@ -42,14 +43,14 @@ def data_of(row: Society, mixing: str) -> Sequence[DataFigures]:
     """The data that a society would give. Raises Invalid for a society that is too large for a page."""
     check_size(row, "data")
     found: Sequence[DataFigures] = cached(
-        _key(row, "data", mixing), partial(in_worker_thread, db.engine, _data, row.id, mixing)
+        _cache_key(row, "data", mixing), partial(in_worker_thread, db.engine, _data, row.id, mixing)
     )
     return found
 
 
 def grid_of(row: Society, iteration: int) -> JSON:
     """The ratings by agent of an iteration, counted from 0, and of the iterations around it."""
-    found: JSON = in_worker_thread(db.engine, _grid, row.id, iteration)
+    found: JSON = in_worker_thread(db.engine, _read_ratings_grid, row.id, iteration)
     return found
 
 
@@ -64,13 +65,13 @@ def check_size(row: Society, command: str) -> None:
         )
 
 
-def _key(row: Society, what: str, part: object) -> tuple[object, ...]:
+def _cache_key(row: Society, what: str, part: object) -> tuple[object, ...]:
     # The key includes the creation time: in a restored database, the number may be another society's.
     over = None if row.status in states.LIVE and what == "ratings" else row.interactions
     return (str(db.engine.url), "society", what, row.id, row.created_at, part, over)
 
 
-def _ratings(session: Session, number: int, before: int | None) -> list[IterationFigures]:
+def _read_iteration_figures(session: Session, number: int, before: int | None) -> list[IterationFigures]:
     return iteration_figures(store.read_ratings(session, number, before=before))
 
 
@@ -78,5 +79,5 @@ def _data(session: Session, number: int, mixing: str) -> Sequence[DataFigures]:
     return data_figures(rated_rows(store.read_interactions(session, number), MIXING[mixing]))
 
 
-def _grid(session: Session, number: int, iteration: int) -> JSON:
+def _read_ratings_grid(session: Session, number: int, iteration: int) -> JSON:
     return ratings_grid(session, SOCIETY.get(session, number), iteration)

@@ -89,7 +89,7 @@ def word_label(schema: Schema, word: str) -> str:
     return gettext(label) if label else word
 
 
-def _methods() -> tuple[Choices, Any]:
+def _training_methods() -> tuple[Choices, Any]:
     """The methods of training, and their presets by name."""
     texts = [(each.name, each.title, each.summary) for each in all_methods().values()]
     found = [
@@ -100,7 +100,7 @@ def _methods() -> tuple[Choices, Any]:
 
 
 def _campaign_methods() -> tuple[Choices, Any]:
-    return [each for each in _methods()[0] if each[0] in METHODS], None
+    return [each for each in _training_methods()[0] if each[0] in METHODS], None
 
 
 def _backends() -> tuple[Choices, Any]:
@@ -121,7 +121,7 @@ def _row_formats() -> tuple[Choices, Any]:
 
 
 _REGISTRIES: Mapping[str, Callable[[], tuple[Choices, Any]]] = {
-    "methods": _methods,
+    "methods": _training_methods,
     "campaign-methods": _campaign_methods,
     "backends": _backends,
     "row formats": _row_formats,

@@ -121,7 +121,7 @@ def _in_line(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _text(value: Any) -> str:
+def _value_as_text(value: Any) -> str:
     """A value as people write it: a number without an exponent."""
     return "" if value is None else f"{Decimal(f'{value:g}'):f}" if isinstance(value, float) else str(value)
 
@@ -132,7 +132,7 @@ _LINES = _Widget(
     lambda value: "\n".join(f"{name} = {_in_line(each)}" for name, each in sorted(value.items())),
     "training",
 )
-_TEXT = _Widget(_sent_text, lambda _name, text: text, _text)
+_TEXT = _Widget(_sent_text, lambda _name, text: text, _value_as_text)
 ONE_TEXT = ("text", "number", "choice", "radio", "known", "day", "model", "dataset", "base", "box", "registry", GAME)
 _WIDGETS: Mapping[str, _Widget] = {
     **dict.fromkeys(ONE_TEXT, _TEXT),
@@ -140,7 +140,7 @@ _WIDGETS: Mapping[str, _Widget] = {
     PRESET: _TEXT,
     **dict.fromkeys(("registry", "radio"), _TEXT._replace(layout="radios")),
     "names": _Widget(_sent_text, lambda _name, text: text.replace(",", " ").split(), ", ".join),
-    "upload": _Widget(_sent_file_name, lambda _name, text: text, _text, "upload"),
+    "upload": _Widget(_sent_file_name, lambda _name, text: text, _value_as_text, "upload"),
     "file": _TEXT._replace(layout="file"),
     "written": _TEXT._replace(layout="written"),
     "tick": _Widget(_sent_text, lambda _name, text: bool(text), lambda value: "1" if value else "", "choices"),
@@ -148,7 +148,7 @@ _WIDGETS: Mapping[str, _Widget] = {
     "shares": _Widget(
         _sent_shares,
         lambda _name, given: {model: share for model, share in given.items() if share},
-        lambda value: {model: _text(share) for model, share in value.items()},
+        lambda value: {model: _value_as_text(share) for model, share in value.items()},
         "members",
     ),
     "training": _LINES,
@@ -356,7 +356,9 @@ def sections(session: Session, spec: type[JobSpec], form: Form) -> list[tuple[st
         if not found or (heading and heading != found[-1][0]):
             found.append((heading, []))
         found[-1][1].append(each)
-    return [(gettext(heading) if heading else "", _groups(session, spec, form, of, models)) for heading, of in found]
+    return [
+        (gettext(heading) if heading else "", _field_groups(session, spec, form, of, models)) for heading, of in found
+    ]
 
 
 def presets_of(spec: type[JobSpec]) -> tuple[str, str, Sequence[tuple[str, str]]] | None:
@@ -369,30 +371,32 @@ def presets_of(spec: type[JobSpec]) -> tuple[str, str, Sequence[tuple[str, str]]
     return None
 
 
-def _groups(
+def _field_groups(
     session: Session, spec: type[JobSpec], form: Form, fields: Sequence[SpecField], models: Sequence[LanguageModel]
 ) -> list[FieldGroup]:
     groups = []
     for (layout, folded), of in groupby(fields, lambda each: (_layout(each), each.folded)):
         own = list(of)
         use = next((each.schema["use"] for each in own if "use" in each.schema), None)
-        known = [row.name for row in _offered(session, use, form, models) if use is None or USES[use](row)]
+        known = [row.name for row in _offered_models(session, use, form, models) if use is None or USES[use](row)]
         named = [name for each in own for name in form[each.name]] if layout == "members" else []
         empty = "" if known or use is None else _none_known(use)
         if layout == "seats" and not round_models(session, form[GAME]):
             empty = gettext("No model that is usable in rounds plays this game.")
-        shown = [_shown(session, spec, each, form, models) for each in own]
+        shown = [_shown_field(session, spec, each, form, models) for each in own]
         lost = [*dict.fromkeys(name for name in named if name not in known)]
         groups.append(FieldGroup(layout, shown, empty, lost, gettext(folded) if folded else ""))
     return groups
 
 
-def _offered(session: Session, use: str | None, form: Form, models: Sequence[LanguageModel]) -> Sequence[LanguageModel]:
+def _offered_models(
+    session: Session, use: str | None, form: Form, models: Sequence[LanguageModel]
+) -> Sequence[LanguageModel]:
     """The given models, limited to those that play the form's game if the field requires that."""
     return round_models(session, form[GAME]) if use in (LEARNER, PLAYER) else models
 
 
-def _shown(
+def _shown_field(
     session: Session, spec: type[JobSpec], field: SpecField, form: Form, models: Sequence[LanguageModel]
 ) -> ShownField:
     schema = field.schema
@@ -403,7 +407,7 @@ def _shown(
         choices, more = of_game(session, field.widget, form)
         help_ = gettext(hint) if (hint := schema.get("hint")) else ""
     else:
-        offered = _offered(session, schema.get("use"), form, models)
+        offered = _offered_models(session, schema.get("use"), form, models)
         choices, more = choices_of(session, field.widget, schema, form[field.name], offered)
     if field.widget == "box":
         _, title, help_, inputmode, _ = training_field(field.path[-1], field.of)

@@ -140,12 +140,12 @@ class SpecPage(Generic[S]):
 
     def start(self) -> ResponseReturnValue:
         """Show the estimate or make the result, depending on the pressed button; or show why it cannot be made."""
-        form = {**typed(self.spec), "like": _sent("like"), "agreed": _sent("agreed")}
+        form = {**typed(self.spec), "like": _sent_form_value("like"), "agreed": _sent_form_value("agreed")}
         try:
             with reading() as session:
                 asked = self.read(session, form)
                 expected = self.estimated(session, asked)
-                estimates = _sent("action") == "estimate"
+                estimates = _sent_form_value("action") == "estimate"
                 agreed = estimates or expected is None or form["agreed"] == self.agreement(expected)
                 excess = "" if agreed else self.excess(expected)
                 if expected is not None and (estimates or excess):
@@ -223,5 +223,5 @@ class SpecPage(Generic[S]):
             return None
 
 
-def _sent(name: str) -> str:
+def _sent_form_value(name: str) -> str:
     return request.form.get(name, "").strip()

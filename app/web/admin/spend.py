@@ -84,7 +84,7 @@ def _spend_page(refused: AppError | None = None) -> ResponseReturnValue:
         return download(to_csv(pay_columns(pay), pay.lines), f"pay-{period}.csv", "text/csv")
     if request.args.get("format") == "csv" and refused is None:
         return _spend_csv(in_worker_thread(db.engine, read_spend_lines, period), period)
-    shown = in_worker_thread(db.engine, _read, period, settings())
+    shown = in_worker_thread(db.engine, _read_page_content, period, settings())
     chart = with_specs(spend_chart(shown.pop("spend"), page_language()))
     page = render_template(
         "admin/spend.html", **shown, chart=chart, period=period, periods=PERIODS, kinds=KINDS, refused=refused
@@ -92,23 +92,23 @@ def _spend_page(refused: AppError | None = None) -> ResponseReturnValue:
     return page, 200 if refused is None else refused.status
 
 
-def _read(session: Session, period: str, known: Settings) -> dict[str, Any]:
+def _read_page_content(session: Session, period: str, known: Settings) -> dict[str, Any]:
     """The content of the page; a period may have many calls, and the disk many files."""
     found = read_spend(session, period, most=_AT_MOST)
     pace, pay = pace_of(session, found, period), read_pay(session, found.since)
     caps = [*limits(session, known, pace), *wave_caps(session)]
     return {
         "spend": found,
-        **_figures(found),
-        **_people(found, pay),
+        **_model_spend_fields(found),
+        **_people_pay_fields(found, pay),
         "pace": pace,
         "limits": [(each, _of_limit(each)) for each in caps],
-        **_stop(session),
+        **_spending_stop_fields(session),
         "storage": read_storage(session, known),
     }
 
 
-def _figures(found: Spend) -> dict[str, Any]:
+def _model_spend_fields(found: Spend) -> dict[str, Any]:
     runs = found.by_run()[:_AT_MOST]
     return {
         "total": found.total,
@@ -119,7 +119,7 @@ def _figures(found: Spend) -> dict[str, Any]:
     }
 
 
-def _people(found: Spend, pay: PeoplesPay) -> dict[str, Any]:
+def _people_pay_fields(found: Spend, pay: PeoplesPay) -> dict[str, Any]:
     """Payments to people beside the cost of models, by study and day; includes studies that called no model."""
     of_models = {purpose.number: sums for purpose, sums in found.by_study()}
     of_people, days = pay.by_study(), pay.by_day()
@@ -139,7 +139,7 @@ def _people(found: Spend, pay: PeoplesPay) -> dict[str, Any]:
     }
 
 
-def _stop(session: Session) -> dict[str, Any]:
+def _spending_stop_fields(session: Session) -> dict[str, Any]:
     effect = effect_of_stop(session)
     stops, goes_on = ([job.cell for job in jobs] for jobs in (effect.stops, effect.goes_on))
     return {"stop": open_stop(session), "stops": stops, "goes_on": goes_on, "people": effect.people}

@@ -79,13 +79,13 @@ def upload_study() -> ResponseReturnValue:
     try:
         files = read_upload(request.files.getlist("files"))
         loaded = read_files(files, study_file(files))
-        study_id, version = write(lambda session: _ids(store.load(session, loaded)[0]))
+        study_id, version = write(lambda session: _study_id_and_version(store.load(session, loaded)[0]))
     except AppError as error:
         return _upload_form(error), error.status
     return redirect(url_for("admin.study_page", study_id=study_id, version=version), 303)
 
 
-def _ids(version: StudyVersion) -> tuple[int, int]:
+def _study_id_and_version(version: StudyVersion) -> tuple[int, int]:
     return version.study_id, version.number
 
 

@@ -75,8 +75,8 @@ def new_draft() -> str:
         raise NotFound("example", expected=either(EXAMPLES), got=name)
     files = {path.name: path.read_text(encoding="utf-8") for path in sorted((EXAMPLE_FOLDER / name).iterdir())}
     with reading() as session:
-        files = _renamed(session, {f"{name}.yaml": files.pop(f"{name}.yaml"), **files})
-    return _editor_page(files, _checked(files))
+        files = _files_under_unused_name(session, {f"{name}.yaml": files.pop(f"{name}.yaml"), **files})
+    return _editor_page(files, _check_draft(files))
 
 
 @blueprint.get("/studies/<int:study_id>/edit")
@@ -86,11 +86,11 @@ def edit_study(study_id: int) -> str:
         found = find_version(session, study_id)
         files = files_of(found.version)
         if request.args.get("copy"):
-            files = _renamed(session, files)
+            files = _files_under_unused_name(session, files)
     return _editor_page(files, _of_version(found, files))
 
 
-def _renamed(session: Session, files: Mapping[str, str]) -> dict[str, str]:
+def _files_under_unused_name(session: Session, files: Mapping[str, str]) -> dict[str, str]:
     """The files of a study under an unused name; the first file is the study's own."""
     (_, text), *others = files.items()
     found = _STUDY.search(text)
@@ -106,7 +106,7 @@ def _renamed(session: Session, files: Mapping[str, str]) -> dict[str, str]:
 @blueprint.post("/studies/editor")
 def act_on_draft() -> ResponseReturnValue:
     """Check a draft, save it as a version, or download its files, depending on the pressed button."""
-    action, files = request.form.get("action", ""), _sent()
+    action, files = request.form.get("action", ""), _sent_files()
     try:
         one_of("action", {"action": action}, _ACTIONS)
         check_names(files)
@@ -114,7 +114,7 @@ def act_on_draft() -> ResponseReturnValue:
             return send_archive(_study_name(files), files)
     except Invalid as error:
         return _editor_page(files, CheckedDraft(DraftFault(None, error.message)), typed=True), error.status
-    checked = _checked(files)
+    checked = _check_draft(files)
     if action == "check" or checked.fault is not None:
         # A check that finds a fault has succeeded.
         return _editor_page(files, checked, typed=True), 200 if action == "check" else 400
@@ -127,7 +127,7 @@ def act_on_draft() -> ResponseReturnValue:
     return redirect(url_for("admin.study_page", study_id=study_id, version=number), 303)
 
 
-def _sent() -> dict[str, str]:
+def _sent_files() -> dict[str, str]:
     """The files of a draft by name, the study's own first. Forms send CRLF line endings."""
     names, texts = request.form.getlist("name"), request.form.getlist("text")
     files = {name: text.replace("\r\n", "\n") for name, text in zip(names, texts, strict=False)}
@@ -155,7 +155,7 @@ def _load_draft(files: Mapping[str, str]) -> LoadedDesign:
     return read_files({name: text.encode() for name, text in files.items()}, next(iter(files)))
 
 
-def _checked(files: Mapping[str, str]) -> CheckedDraft:
+def _check_draft(files: Mapping[str, str]) -> CheckedDraft:
     """The design in the files with its cost, or the first error in them."""
     try:
         loaded = _load_draft(files)

@@ -57,11 +57,11 @@ def act_on_pay(wave_id: int) -> ResponseReturnValue:
     return redirect(url_for("admin.wave_pay", wave_id=wave_id), 303)
 
 
-def _draft(session: Session, wave: Wave, form: Mapping[str, str], by: str) -> None:
+def _draft_batch(session: Session, wave: Wave, form: Mapping[str, str], by: str) -> None:
     batches.draft(session, wave, by, set_aside=form["set_aside"])
 
 
-def _mark(status: str) -> _Action:
+def _mark_batch_as(status: str) -> _Action:
     def mark(session: Session, wave: Wave, form: Mapping[str, str], by: str) -> None:
         batches.mark(session, _batch(session, wave, form["batch"]), status, by)
 
@@ -80,7 +80,8 @@ def _of_person(act: Callable[[Session, StudyProgress, Mapping[str, str], str], N
 
 
 _ACTIONS: Mapping[str, _Action] = {
-    "draft": _draft, batches.UPLOADED: _mark(batches.UPLOADED), batches.CONFIRMED: _mark(batches.CONFIRMED),
+    "draft": _draft_batch, batches.UPLOADED: _mark_batch_as(batches.UPLOADED),
+    batches.CONFIRMED: _mark_batch_as(batches.CONFIRMED),
     "discard": _discard, "adjust": _of_person(adjust), "reverse": _of_person(reverse),
     "keep": _of_person(keep), "leave out": _of_person(leave_out),
 }  # fmt: skip

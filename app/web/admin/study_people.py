@@ -54,11 +54,11 @@ def act_on_person(wave_id: int, enrolment_id: int) -> ResponseReturnValue:
     return redirect(url_for("admin.study_person", wave_id=wave_id, enrolment_id=enrolment_id), 303)
 
 
-def _remove(session: Session, progress: StudyProgress, form: Mapping[str, str], by: str) -> None:
+def _remove_person(session: Session, progress: StudyProgress, form: Mapping[str, str], by: str) -> None:
     withdrawal.remove(session, progress, form["reason"], by)
 
 
-def _withdraw(session: Session, progress: StudyProgress, _form: Mapping[str, str], _by: str) -> None:
+def _withdraw_person(session: Session, progress: StudyProgress, _form: Mapping[str, str], _by: str) -> None:
     withdrawal.stop(session, progress)
     session.flush()
     payments.settle(session, progress)
@@ -104,7 +104,7 @@ def leave_out(session: Session, progress: StudyProgress, form: Mapping[str, str]
 
 
 _ACTIONS: Mapping[str, Callable[[Session, StudyProgress, Mapping[str, str], str], None]] = {
-    "adjust": adjust, "reverse": reverse, "remove": _remove, "withdraw": _withdraw, "forget": _forget,
+    "adjust": adjust, "reverse": reverse, "remove": _remove_person, "withdraw": _withdraw_person, "forget": _forget,
     "no training": _no_training, "no publication": _no_publication, "extra time": _give_time, "keep": keep,
     "leave out": leave_out,
 }  # fmt: skip

@@ -57,7 +57,7 @@ def act_on_listed_report() -> ResponseReturnValue:
     """
     try:
         number = whole_number(request.form.get("report", ""), "report", 1, _LARGEST)
-        _act(number, request.form)
+        _apply_report_action(number, request.form)
     except (Invalid, NotFound, Conflict) as error:
         return show_list(REPORTS_PAGE, error)
     return redirect(reports_address(), 303)
@@ -79,13 +79,13 @@ def act_on_report(report_id: int) -> ResponseReturnValue:
         write(lambda session: note_in_wave(session, wave_id, IDS_EXPORTED, {"by": by}))
         return _report_page(report_id, show_id=True)
     try:
-        _act(report_id, request.form)
+        _apply_report_action(report_id, request.form)
     except (Invalid, Conflict) as error:
         return _report_page(report_id, error), error.status
     return redirect(url_for("admin.study_report", report_id=report_id), 303)
 
 
-def _act(number: int, form: Mapping[str, str]) -> None:
+def _apply_report_action(number: int, form: Mapping[str, str]) -> None:
     """Apply the pressed button's action to a report. Raises Invalid, NotFound and Conflict."""
     by, action = current_user.name, form.get("action", "")
     given = {name: form.get(name, "") for name in _FIELDS}

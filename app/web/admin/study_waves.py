@@ -71,12 +71,12 @@ def act_on_wave(wave_id: int) -> ResponseReturnValue:
     return redirect(url_for("admin.wave_page", wave_id=wave_id), 303)
 
 
-def _written(act: Callable[[Session, Wave, str], None]) -> Callable[[int, str], None]:
+def _write_only_action(act: Callable[[Session, Wave, str], None]) -> Callable[[int, str], None]:
     """An action that only writes."""
     return lambda wave_id, by: write(lambda session: act(session, wave_by_id(session, wave_id).wave, by))
 
 
-def _change(wave_id: int, by: str) -> None:
+def _change_wave_terms(wave_id: int, by: str) -> None:
     terms = _read_terms()
     write(lambda session: change_terms(session, wave_by_id(session, wave_id).wave, terms, by))
 
@@ -101,8 +101,9 @@ def _take_list(wave_id: int, by: str) -> None:
 
 
 _ACTIONS: Mapping[str, Callable[[int, str], None]] = {
-    "pause": _written(waves.pause), "reopen": _written(waves.reopen), "close": _written(waves.close),
-    "freeze": _written(waves.freeze), "list": _take_list, "change": _change,
+    "pause": _write_only_action(waves.pause), "reopen": _write_only_action(waves.reopen),
+    "close": _write_only_action(waves.close),
+    "freeze": _write_only_action(waves.freeze), "list": _take_list, "change": _change_wave_terms,
 }  # fmt: skip
 
 

@@ -58,13 +58,13 @@ def open_wave(study_id: int) -> ResponseReturnValue:
     by = current_user.name
     try:
         file = read_wave_form(form, f"{found.study.name}@{found.version.number}")
-        wave_id = write_once(lambda session: _open(session, file, by))
+        wave_id = write_once(lambda session: _open_and_note_wave(session, file, by))
     except AppError as error:
         return _wave_form(found, form, error), error.status
     return redirect(url_for("admin.wave_page", wave_id=wave_id), 303)
 
 
-def _open(session: Session, file: WaveFile, by: str) -> int:
+def _open_and_note_wave(session: Session, file: WaveFile, by: str) -> int:
     wave = waves.open_wave(session, file)
     waves.note(session, wave, "opened on a page", by)
     return wave.id
@@ -73,7 +73,7 @@ def _open(session: Session, file: WaveFile, by: str) -> int:
 def read_wave_form(form: Mapping[str, str], of: str) -> WaveFile:
     """The wave file that a form represents. Raises Invalid for the first invalid field."""
     recruiter = form["recruiter"]
-    terms: dict[str, Any] = {name: _amount(form, name) for name in ("fee", "minimum_per_hour") if form[name]}
+    terms: dict[str, Any] = {name: _read_form_amount(form, name) for name in ("fee", "minimum_per_hour") if form[name]}
     if form["recruiter_id"] and IDS.get(recruiter):
         terms[str(IDS[recruiter])] = form["recruiter_id"]
     if form["signed"]:
@@ -84,7 +84,7 @@ def read_wave_form(form: Mapping[str, str], of: str) -> WaveFile:
         "wave": form["wave"],
         "of": of,
         "provider": {recruiter: terms},
-        "most_spent": _amount(form, "most_spent"),
+        "most_spent": _read_form_amount(form, "most_spent"),
         "places": typed_whole(form["places"], "places"),
     }
     if form["pause_after"]:
@@ -101,7 +101,7 @@ def read_wave_form(form: Mapping[str, str], of: str) -> WaveFile:
         raise _first_fault(error, form) from None
 
 
-def _amount(form: Mapping[str, str], name: str) -> str:
+def _read_form_amount(form: Mapping[str, str], name: str) -> str:
     places = 4 if name == "fee" else 2  # a fee is a share
     return f"{typed_amount(form[name], name, places=places).normalize():f}"
 

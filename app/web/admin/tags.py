@@ -49,7 +49,7 @@ def change_tags(kind: str, number: int) -> ResponseReturnValue:
         raise Invalid("action", expected=either(_ACTIONS), got=action)
 
     def change(session: Session) -> None:
-        _check(session, kind, number)
+        _check_item_exists(session, kind, number)
         if action == "tag":
             names = [name for part in value.split(",") if (name := part.strip())]
             service.add_tags(session, kind, number, names, by)
@@ -88,7 +88,7 @@ def tag_filter(
     return {"filters": with_tag, "where": conditions}
 
 
-def _check(session: Session, kind: str, number: int) -> None:
+def _check_item_exists(session: Session, kind: str, number: int) -> None:
     """Raises NotFound for an item that does not exist."""
     if kind == service.DATASET:
         get_dataset(session, number)

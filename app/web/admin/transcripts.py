@@ -84,12 +84,12 @@ def _search_fields(session: Session, asked: Mapping[str, str]) -> dict[str, Any]
         "codings": open_codings(session),
         "most": MOST_MATCHES,
         "names": NAMES,
-        "reader": None if read is None else _reader(session, read, choice),
+        "reader": None if read is None else _transcript_to_read(session, read, choice),
         **_neighbour_addresses(asked, ids, read, number, found.total),
     }
 
 
-def _reader(session: Session, match_id: str, choice: MatchFilter) -> transcripts.Transcript:
+def _transcript_to_read(session: Session, match_id: str, choice: MatchFilter) -> transcripts.Transcript:
     query = TextQuery((), ()) if choice.text is None else read_query(choice.text)
     return transcripts.transcript(session, match_id, query)
 

@@ -77,11 +77,11 @@ class ConnectionLimits:
         self._engine._async = {**self._engine._async, "websocket": self._websocket_of}
 
         def connect(sid: str, environ: JSON) -> Any:
-            self._enter(sid, environ)
+            self._add_connection(sid, environ)
             return handlers["connect"](sid, environ)
 
         def disconnect(sid: str, *reason: str) -> Any:
-            self._leave(sid)
+            self._remove_connection(sid)
             return handlers["disconnect"](sid, *reason)
 
         def message(sid: str, data: Any) -> Any:
@@ -90,11 +90,11 @@ class ConnectionLimits:
             try:
                 handlers["message"](sid, data)
             except BadPacket as error:
-                self._close(sid, str(error))
+                self._close_connection(sid, str(error))
             except Exception:  # an error of ours; event handlers always answer, so it came from a new connection
                 if self._reports.take(time.monotonic()):
                     log.exception("a connection was not served")
-                self._close(sid, "it could not be served")
+                self._close_connection(sid, "it could not be served")
 
         for name, handler in (("connect", connect), ("disconnect", disconnect), ("message", message)):
             self._engine.on(name, handler)
@@ -102,7 +102,7 @@ class ConnectionLimits:
 
     # ---- Who is there ----------------------------------------------------------
 
-    def _enter(self, sid: str, environ: JSON) -> None:
+    def _add_connection(self, sid: str, environ: JSON) -> None:
         address = network_of(environ.get("REMOTE_ADDR") or "")
         self._open[sid] = _Connection(address, Bucket(self._rate, time.monotonic()))
         self._per_address[address] += 1
@@ -110,7 +110,7 @@ class ConnectionLimits:
             self._looks = True
             gevent.spawn(self._look_forever)
 
-    def _leave(self, sid: str) -> None:
+    def _remove_connection(self, sid: str) -> None:
         if connection := self._open.pop(sid, None):
             self._per_address[connection.address] -= 1
             if not self._per_address[connection.address]:
@@ -120,7 +120,7 @@ class ConnectionLimits:
         socket = self._engine.sockets.get(sid)
         return socket is not None and not socket.closed
 
-    def _close(self, sid: str, why: str) -> None:
+    def _close_connection(self, sid: str, why: str) -> None:
         """Close a connection, with one line in the log."""
         socket = self._engine.sockets.get(sid)
         if socket is not None and not socket.closed:
@@ -148,7 +148,7 @@ class ConnectionLimits:
         inside = self._server.manager.sid_from_eio_sid
         outside = {sid for sid in self._open if not any(inside(sid, each) for each in self._namespaces)}
         for sid in outside & self._outside:
-            self._close(sid, f"expected to be asked into a namespace within {JOIN_SECONDS:g} s, got nothing")
+            self._close_connection(sid, f"expected to be asked into a namespace within {JOIN_SECONDS:g} s, got nothing")
         self._outside = outside - self._outside
 
     # ---- What comes in ---------------------------------------------------------
@@ -204,11 +204,13 @@ class ConnectionLimits:
             for each in packets if body else ():
                 check(each.decode())
         except ValueError as error:  # BadPacket is one, and so is invalid UTF-8
-            self._close(sid, str(error))
+            self._close_connection(sid, str(error))
             return False
         pause = connection.pace.spend(len(packets), time.monotonic())
         if pause > _LONGEST_PAUSE or socket.queue.qsize() > _MOST_UNREAD:
-            self._close(sid, f"expected at most {self._rate:g} packets a second, read as they are answered, got more")
+            self._close_connection(
+                sid, f"expected at most {self._rate:g} packets a second, read as they are answered, got more"
+            )
             return False
         gevent.sleep(pause)
         return True

@@ -27,7 +27,7 @@ def check(message: str | bytes) -> None:
     if not isinstance(message, str):
         raise BadPacket(f"expected text, got {len(message)} bytes of binary data")
     if message not in _CONTROL and not message.startswith(_MESSAGES):
-        raise BadPacket(f"expected a packet of Engine.IO 4, got {_quoted(message)}")
+        raise BadPacket(f"expected a packet of Engine.IO 4, got {_shortened_quote(message)}")
 
 
 class TextPacket(packet.Packet):
@@ -43,13 +43,13 @@ class TextPacket(packet.Packet):
         try:
             parts = super().decode(text)
         except (ValueError, TypeError, RecursionError):
-            raise BadPacket(f"expected a packet of Socket.IO 5, got {_quoted(text)}") from None
+            raise BadPacket(f"expected a packet of Socket.IO 5, got {_shortened_quote(text)}") from None
         if parts or self.packet_type not in (packet.CONNECT, packet.DISCONNECT, packet.EVENT):
-            raise BadPacket(f"expected a connection, an event or a goodbye, got {_quoted(text)}")
+            raise BadPacket(f"expected a connection, an event or a goodbye, got {_shortened_quote(text)}")
         if self.packet_type == packet.EVENT:
             name = self.data[0] if isinstance(self.data, list) and self.data else None
             if not isinstance(name, str):
-                raise BadPacket(f"expected an event with a name, got {_quoted(text)}")
+                raise BadPacket(f"expected an event with a name, got {_shortened_quote(text)}")
             if name in _RESERVED:
                 raise BadPacket(f"expected an event of the protocol, got {name!r}, which only the server may raise")
         return 0
@@ -61,5 +61,5 @@ def error_answer(code: str, message: str, violation: str | None = None) -> JSON:
     return {"ok": False, "error": {"code": code, "message": message, **more}}
 
 
-def _quoted(text: str) -> str:
+def _shortened_quote(text: str) -> str:
     return repr(text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…")

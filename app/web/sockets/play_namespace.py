@@ -63,7 +63,7 @@ class PlayNamespace:
         self._connections: dict[str, SeatConnection] = {}
         self._sockets: Counter[SeatConnection] = Counter()  # how many each seat has open
         self._paces: dict[SeatConnection, Bucket] = {}
-        self._rooms = Rooms(self._database, settings.home, sender(socketio.server, NAMESPACE), self._remember)
+        self._rooms = Rooms(self._database, settings.home, sender(socketio.server, NAMESPACE), self._remember_match)
         self._writer: MoveWriter | None = None
 
     def register(self, server: Any) -> None:
@@ -79,7 +79,7 @@ class PlayNamespace:
         try:
             seat = tickets.check(self._settings, auth.get("ticket") if isinstance(auth, dict) else None, match_id)
             if self._writer is None:
-                self._start()
+                self._start_writer_and_listener()
             self._rooms.open(match_id)
         except SQLAlchemyError as error:
             if not is_away(error):
@@ -91,9 +91,9 @@ class PlayNamespace:
         connection = self._connections[sid] = SeatConnection(match_id, seat)
         self._sockets[connection] += 1
         # In a separate greenlet: the view has to follow the packet that confirms the connection.
-        gevent.spawn(self._enter, connection, sid)
+        gevent.spawn(self._enter_room, connection, sid)
 
-    def _enter(self, connection: SeatConnection, sid: str) -> None:
+    def _enter_room(self, connection: SeatConnection, sid: str) -> None:
         try:
             self._rooms.enter(connection.match_id, connection.seat, sid)
         except SQLAlchemyError as error:
@@ -132,7 +132,7 @@ class PlayNamespace:
         if len(text) > longest:
             raise AppError(f"Please make it shorter: {longest} characters at most, got {len(text)}.", code="too_long")
         timing = read_timing(data.get("timing"))
-        return self._submit(live.MoveSubmission(connection.match_id, connection.seat, text, move_id, ply, timing))
+        return self._submit_move(live.MoveSubmission(connection.match_id, connection.seat, text, move_id, ply, timing))
 
     def _slow_down(self, connection: SeatConnection) -> None:
         now = time.monotonic()
@@ -141,7 +141,7 @@ class PlayNamespace:
             raise AppError("That was very quick. Please wait a moment, then send it again.", code="too_fast")
 
     def resign(self, connection: SeatConnection, _sid: str, _data: JSON) -> JSON:
-        return self._submit(live.MoveSubmission(connection.match_id, connection.seat, None))
+        return self._submit_move(live.MoveSubmission(connection.match_id, connection.seat, None))
 
     def sync(self, connection: SeatConnection, sid: str, _data: JSON) -> JSON:
         self._rooms.show(connection.match_id, connection.seat, sid)
@@ -153,7 +153,7 @@ class PlayNamespace:
         self._rooms.typing(connection.match_id, connection.seat, data["on"])
         return {"ok": True, "ply": self._rooms.ply(connection.match_id)}
 
-    def _submit(self, submission: live.MoveSubmission) -> JSON:
+    def _submit_move(self, submission: live.MoveSubmission) -> JSON:
         if self._writer is None:
             raise Invalid("match", expected="a connected socket", got=Verbatim("none"), remedy="connect again")
         receipt = self._writer.submit(submission)
@@ -192,11 +192,11 @@ class PlayNamespace:
 
         return handle
 
-    def _remember(self, record: StoredMatch) -> None:
+    def _remember_match(self, record: StoredMatch) -> None:
         if self._writer is not None:
             self._writer.remember(record)
 
-    def _start(self) -> None:
+    def _start_writer_and_listener(self) -> None:
         self._writer = MoveWriter(self._settings.database_url, instant=self._instant)
         if self._settings.has_broker:
             gevent.spawn(self._listen)

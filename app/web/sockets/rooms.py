@@ -150,11 +150,11 @@ class Rooms:
                 with reading(self._database) as session:
                     record = load(session, match_id)
                 self._rooms[match_id] = Room(record, self._home)
-                self._prepare(record.match.game)
+                self._prepare_game(record.match.game)
                 self._remember(record)
             return self._rooms[match_id]
 
-    def _prepare(self, game: Game[Any]) -> None:
+    def _prepare_game(self, game: Game[Any]) -> None:
         """Have a game load what its moves need when it is first met, in a real thread."""
         if game.name not in self._prepared:
             self._prepared.add(game.name)
@@ -191,9 +191,9 @@ class Rooms:
     def _look_later(self, room: Room, seat: int) -> None:
         """Tell the partner of a person who is still not connected after a while."""
         if room.missing(seat):
-            spawn_later(PATIENCE, self._look, room, seat)
+            spawn_later(PATIENCE, self._tell_presence_to_partner, room, seat)
 
-    def _look(self, room: Room, seat: int) -> None:
+    def _tell_presence_to_partner(self, room: Room, seat: int) -> None:
         with room.lock:
             room.tell_presence(seat, self._send)
             if room.away[seat]:

@@ -124,14 +124,14 @@ class WatchNamespace:
         while True:
             self._somebody.wait()
             try:
-                self._look()
+                self._update_watchers()
             except SQLAlchemyError as error:
                 log.warning("nothing was looked at", error=reason_of(error))
             except Exception:
                 log.exception("nothing was looked at")
             gevent.sleep(EVERY)
 
-    def _look(self) -> None:
+    def _update_watchers(self) -> None:
         now = time.monotonic()
         for sid in [sid for sid, each in self._watchers.items() if now - each.since > LONGEST]:
             self._server.disconnect(sid, namespace=NAMESPACE)
@@ -149,11 +149,11 @@ class WatchNamespace:
                 known |= {(name, number): figures for number, figures in found.items()}
         for sid, watcher in list(self._watchers.items()):
             if watcher.session in signed_in:
-                self._tell(sid, watcher, known)
+                self._send_changed_figures(sid, watcher, known)
             elif watcher.session in hashes:  # signed out since it connected; otherwise it connected during this read
                 self._server.disconnect(sid, namespace=NAMESPACE)
 
-    def _tell(self, sid: str, watcher: _Watcher, known: Mapping[Row, JSON]) -> None:
+    def _send_changed_figures(self, sid: str, watcher: _Watcher, known: Mapping[Row, JSON]) -> None:
         for row, before in watcher.sent.items():
             now = known.get(row)
             if now is None or now == before:

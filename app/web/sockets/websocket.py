@@ -90,7 +90,7 @@ class WebSocketConnection:
             self._ended = True
             self._readable.close()
         if self._unsent:
-            self._leave()  # the last words, before the socket is closed
+            self._write_unsent_bytes()  # the last words, before the socket is closed
         raise StopIteration  # tells gunicorn that no response is left to send
 
     def wait(self) -> str | bytes | None:
@@ -101,7 +101,7 @@ class WebSocketConnection:
                 self._hub.wait(self._readable)  # reading first would nearly always find nothing
                 data = self._socket.recv(_READ)
                 self._frames.receive_data(data or None)
-                self._rest(self._sort_received())
+                self._wait_for_frame_limit(self._sort_received())
             except (OSError, RemoteProtocolError, LocalProtocolError):
                 self._ended = True
         if not self._heard or self._parting:
@@ -113,7 +113,7 @@ class WebSocketConnection:
             self._refuse(str(error), CloseReason.POLICY_VIOLATION)
             self._heard.clear()
             return None
-        self._rest(1)
+        self._wait_for_frame_limit(1)
         return message
 
     def send(self, message: str | bytes) -> None:
@@ -143,7 +143,7 @@ class WebSocketConnection:
         self._ended = True
         self._limits.refused(why)
 
-    def _rest(self, count: int) -> None:
+    def _wait_for_frame_limit(self, count: int) -> None:
         """Continue reading once `count` more frames are within the limit: only a client that sends faster has to
         wait.
         """
@@ -195,9 +195,9 @@ class WebSocketConnection:
         self._unsent.append(data)
         if not self._leaving:
             self._leaving = True
-            self._hub.loop.run_callback(self._leave)
+            self._hub.loop.run_callback(self._write_unsent_bytes)
 
-    def _leave(self) -> None:
+    def _write_unsent_bytes(self) -> None:
         """Send everything at once, in the event loop itself, where nothing may block; what does not fit is sent in a
         greenlet.
         """
@@ -211,11 +211,11 @@ class WebSocketConnection:
         except OSError:
             sent = len(data)  # nobody is there to read it; `wait` will notice
         if sent < len(data):
-            gevent.spawn(self._push, data[sent:])
+            gevent.spawn(self._write_to_slow_reader, data[sent:])
         else:
             self._leaving = False
 
-    def _push(self, data: bytes) -> None:
+    def _write_to_slow_reader(self, data: bytes) -> None:
         """Wait for a slow reader."""
         try:
             while data:

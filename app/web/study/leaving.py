@@ -126,12 +126,12 @@ def _leave_page(session: Session, progress: StudyProgress, **more: object) -> st
     return render_template("study/leave.html", **{"asking": False, "was_done": "", **context, **more})
 
 
-def _stop(session: Session, progress: StudyProgress) -> None:
+def _stop_taking_part(session: Session, progress: StudyProgress) -> None:
     withdrawal.leave(session, progress)
 
 
 def _delete(session: Session, progress: StudyProgress) -> None:
-    _stop(session, progress)
+    _stop_taking_part(session, progress)
     withdrawal.delete_data(session, progress)
 
 
@@ -144,7 +144,7 @@ def _no_publication(session: Session, progress: StudyProgress) -> None:
 
 
 _ACTS: Mapping[str, Callable[[Session, StudyProgress], None]] = {
-    STOP: _stop,
+    STOP: _stop_taking_part,
     DELETE: _delete,
     NO_TRAINING: _no_training,
     NO_PUBLICATION: _no_publication,

@@ -160,7 +160,7 @@ def _instructions(_session: Session, progress: StudyProgress) -> dict[str, Any]:
     return instructions_page(progress) | {"following": following, "block": progress.step.block}
 
 
-def _quiz(_session: Session, progress: StudyProgress) -> dict[str, Any]:
+def _quiz_page_context(_session: Session, progress: StudyProgress) -> dict[str, Any]:
     return {
         "quiz": answers.quiz_now(progress),
         "failed": progress.design.ending(QUIZ_FAILED, PROLIFIC),
@@ -168,7 +168,7 @@ def _quiz(_session: Session, progress: StudyProgress) -> dict[str, Any]:
     }
 
 
-def _survey(_session: Session, progress: StudyProgress) -> dict[str, Any]:
+def _survey_page_context(_session: Session, progress: StudyProgress) -> dict[str, Any]:
     asked, seed = answers.asked_now(progress), answers.seed_of(progress, progress.step)
     earlier = answers.earlier_answers(progress)
     here = {question.id for question in asked}
@@ -223,11 +223,11 @@ def _match(session: Session, progress: StudyProgress) -> dict[str, Any]:
     }
 
 
-def _partner(_session: Session, _progress: StudyProgress) -> dict[str, Any]:
+def _partner_page_context(_session: Session, _progress: StudyProgress) -> dict[str, Any]:
     return {"partners": answers.PARTNERS}
 
 
-def _debrief(session: Session, progress: StudyProgress) -> dict[str, Any]:
+def _debrief_page_context(session: Session, progress: StudyProgress) -> dict[str, Any]:
 
     def answered(kind: str) -> bool | None:
         same = Consent.participant_id == progress.enrolment.participant_id, Consent.kind == kind
@@ -235,7 +235,7 @@ def _debrief(session: Session, progress: StudyProgress) -> dict[str, Any]:
 
     return {
         "text": debrief_page(progress),
-        "partners": _partners(session, progress),
+        "partners": _games_by_partner_kind(session, progress),
         "trained_before": answered(TRAINING),
         "published_before": answered(PUBLICATION),
         "bonus": payments.earned(session, progress),
@@ -243,7 +243,7 @@ def _debrief(session: Session, progress: StudyProgress) -> dict[str, Any]:
     }
 
 
-def _partners(session: Session, progress: StudyProgress) -> Mapping[str, list[int]]:
+def _games_by_partner_kind(session: Session, progress: StudyProgress) -> Mapping[str, list[int]]:
     """The kinds of partners, each with the numbers of the games against it."""
     models, found = models_of(session, progress.version), dict[str, list[int]]()
     levels = progress.design.levels("model")
@@ -326,12 +326,12 @@ def _return_address(file: WaveFile | None, code: str | None, ending: str) -> str
 
 _PAGES: Mapping[str, Callable[[Session, StudyProgress], dict[str, Any]]] = {
     CONSENT: consent,
-    SURVEY: _survey,
+    SURVEY: _survey_page_context,
     INSTRUCTIONS: _instructions,
-    QUIZ: _quiz,
+    QUIZ: _quiz_page_context,
     PRACTICE: _match,
     MATCH: _match,
-    PARTNER: _partner,
-    DEBRIEF: _debrief,
+    PARTNER: _partner_page_context,
+    DEBRIEF: _debrief_page_context,
     DONE: _done,
 }

@@ -56,7 +56,7 @@ def instructions_page(progress: StudyProgress) -> dict[str, Any]:
     shown = Markup(  # noqa: S704 - a template escapes what it shows
         render_template("study/goal.html", goal=goal, goal_words=goal_words(goal), currency=design.pay.currency)
     )
-    words = {**_words(design), "goal": goal_words(goal)}
+    words = {**_words_of_design(design), "goal": goal_words(goal)}
     text = html_of(progress.version.design["texts"][design.instructions], words, {"goal": shown})
     return {"text": text, "goal": goal, "goal_words": goal_words(goal)}
 
@@ -64,13 +64,13 @@ def instructions_page(progress: StudyProgress) -> dict[str, Any]:
 def consent_text(version: StudyVersion) -> ReadText:
     """What the author wants people to agree to."""
     design = design_of(version)
-    return html_of(version.design["texts"][design.consent.text], _words(design))
+    return html_of(version.design["texts"][design.consent.text], _words_of_design(design))
 
 
 def debrief_page(progress: StudyProgress) -> ReadText | None:
     """What the author says at the end."""
     name = progress.design.consent.debrief
-    return None if name is None else html_of(progress.version.design["texts"][name], _words(progress.design))
+    return None if name is None else html_of(progress.version.design["texts"][name], _words_of_design(progress.design))
 
 
 def vendors(session: Session, version: StudyVersion) -> Sequence[str]:
@@ -107,7 +107,7 @@ def linked_words(deadline: str) -> str:
     return str(gettext("%(time)s, but not before the study closes", time=deadline_words(deadline)))
 
 
-def _words(design: StudyDesign) -> dict[str, str]:
+def _words_of_design(design: StudyDesign) -> dict[str, str]:
     return words_of(design, partial(money, currency=design.pay.currency))
 
 

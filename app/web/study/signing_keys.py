@@ -45,18 +45,18 @@ class SigningKeys:
         now = time.monotonic()
         if now - self._got < FRESH and name in self._keys:
             return self._keys[name]
-        kept = self._kept(name, now)
+        kept = self._cached_key(name, now)
         if self._fetching.acquire(blocking=kept is None):
             try:
                 self._refresh(name)
             finally:
                 self._fetching.release()
-        found = self._kept(name, time.monotonic())
+        found = self._cached_key(name, time.monotonic())
         if found is None:
             raise NotSigned("unknown" if self._failed else "invalid")
         return found
 
-    def _kept(self, name: str, now: float) -> RSAPublicKey | None:
+    def _cached_key(self, name: str, now: float) -> RSAPublicKey | None:
         return self._keys.get(name) if now - self._got < LAST else None
 
     def _refresh(self, name: str) -> None:

@@ -21,7 +21,7 @@ class ProgressStage(NamedTuple):
 
 def stages(progress: StudyProgress) -> Sequence[ProgressStage]:
     """All stages, with the person's position."""
-    titles = [(_title(progress, step), _is_of_games(step)) for step in progress.steps]
+    titles = [(_stage_title(progress, step), _is_of_games(step)) for step in progress.steps]
     found, at = [], 0
     for (title, of_games), group in groupby(titles):
         count = len(list(group))
@@ -37,7 +37,7 @@ def games_of_block(progress: StudyProgress, block: int) -> tuple[int, int]:
     return block * each + 1, (block + 1) * each
 
 
-def _title(progress: StudyProgress, step: Step) -> str:
+def _stage_title(progress: StudyProgress, step: Step) -> str:
     block = step.block or 0
     if step.kind == CONSENT:
         return str(gettext("Consent"))
@@ -49,7 +49,7 @@ def _title(progress: StudyProgress, step: Step) -> str:
         return str(gettext("Quiz"))
     if _is_of_games(step):
         first, last = games_of_block(progress, block)
-        return _games(first, last)
+        return _games_title(first, last)
     if step.kind == DEBRIEF:
         return str(gettext("About the study"))
     return str(gettext("Done") if step.kind == DONE else gettext("Questions"))
@@ -59,7 +59,7 @@ def _is_of_games(step: Step) -> bool:
     return step.kind in (PRACTICE, MATCH) or step.part == "after each match"
 
 
-def _games(first: int, last: int) -> str:
+def _games_title(first: int, last: int) -> str:
     if first == last:
         return str(gettext("Game %(number)s", number=first))
     return str(gettext("Games %(first)s–%(last)s", first=first, last=last))

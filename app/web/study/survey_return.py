@@ -97,16 +97,16 @@ def _sealed(found: _Return) -> str:
 
 
 def _tag(plain: bytes) -> bytes:
-    return hmac.digest(_key(b"tag"), plain, hashlib.sha256)[:_TAG]
+    return hmac.digest(_derived_key(b"tag"), plain, hashlib.sha256)[:_TAG]
 
 
 def _masked(tag: bytes, text: bytes) -> bytes:
     """A text hidden by a mask that only the server can make from the tag, or the hidden text revealed."""
-    mask = hashlib.shake_256(_key(b"mask") + tag).digest(len(text))
+    mask = hashlib.shake_256(_derived_key(b"mask") + tag).digest(len(text))
     return bytes(one ^ other for one, other in zip(text, mask, strict=True))
 
 
-def _key(use: bytes) -> bytes:
+def _derived_key(use: bytes) -> bytes:
     return hmac.digest(settings().secret_key.encode(), _KEY + b"\n" + use, hashlib.sha256)
 
 
