@@ -165,7 +165,7 @@ def note_use(session: Session, token_id: int, now: datetime) -> None:
 _MARKS = {VALID: "good", EXPIRED: "warn", REVOKED: "bad"}
 
 
-def _items(_session: Session, rows: Sequence[ApiToken]) -> list[TokenListItem]:
+def _token_list_items(_session: Session, rows: Sequence[ApiToken]) -> list[TokenListItem]:
     now = datetime.now(UTC)
     return [TokenListItem(row, state_of(row, now)) for row in rows]
 
@@ -183,7 +183,7 @@ LIST: Listing[ApiToken] = Listing(
         attribute(ApiToken.expires_at, Phrase("Good until, UTC"), numeric=True),
         attribute(ApiToken.created_at, Phrase("Made, UTC"), numeric=True, seen=NOWHERE),
     ),
-    items=_items,
+    items=_token_list_items,
 )
 
 CHANGES: Listing[ApiRequest] = Listing(

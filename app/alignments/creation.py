@@ -12,10 +12,10 @@ from app.jobs.kind import Requester
 from app.models import Alignment
 
 
-def _create(
+def _create_alignment(
     session: Session, request: JobRequest[Any], *, queued: bool, requester: Requester | None
 ) -> Sequence[Alignment]:
     return [lifecycle.create(session, request.spec, **request.files, queued=queued, requester=requester)]
 
 
-CREATION = JobCreation(spec=AlignmentSpec, create=_create)
+CREATION = JobCreation(spec=AlignmentSpec, create=_create_alignment)

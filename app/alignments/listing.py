@@ -206,10 +206,10 @@ def jobs_of(session: Session, items: Sequence[AlignmentListItem]) -> list[list[A
         called = kind.states_of(session, those)
         jobs |= {AwaitedJob(kind, row.id): (row, called[row.id]) for row in those}
     cells = cells_of_jobs(session, (step for item in items for step in item.steps.values()))
-    return [[_job(jobs, cells, item, part) for part in parts_of(item.row)] for item in items]
+    return [[_alignment_job(jobs, cells, item, part) for part in parts_of(item.row)] for item in items]
 
 
-def _job(
+def _alignment_job(
     jobs: Mapping[AwaitedJob, tuple[Any, str]],
     cells: Mapping[AwaitedJob | None, Reference],
     item: AlignmentListItem,

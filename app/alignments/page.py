@@ -27,7 +27,7 @@ JOBS = JobTable(
 )
 
 
-def _material(name: str, title: str) -> ListColumn:
+def _material_column(name: str, title: str) -> ListColumn:
     def source(item: AlignmentListItem) -> Phrase:
         source, texts = item.row.material[name]
         return Phrase("%(count)s from %(source)s", source=Verbatim(source), count=len(texts))
@@ -35,7 +35,7 @@ def _material(name: str, title: str) -> ListColumn:
     return fact(f"{name}_source", title, source, seen=PAGES)
 
 
-def _lead(item: AlignmentListItem) -> list[Phrase]:
+def _alignment_lead(item: AlignmentListItem) -> list[Phrase]:
     learner, made = model_cell(item.base), model_cell(item.model)
     return [
         Phrase("%(model)s lives in a society, learns from it, and lives in it again.", model=learner),
@@ -45,9 +45,9 @@ def _lead(item: AlignmentListItem) -> list[Phrase]:
 
 _ASKED = (
     *spec_facts(AlignmentSpec, lambda each: each.row.spec, "name", "questions", "priors", "held_out", "budget"),
-    _material("questions", "Questions"),
-    _material("held_out", "Held-out questions"),
-    _material("priors", "First memories from"),
+    _material_column("questions", "Questions"),
+    _material_column("held_out", "Held-out questions"),
+    _material_column("priors", "First memories from"),
     json_fact("base", lambda each: model_cell(each.base)),
     json_fact("demonstrations_id", lambda each: each.demonstrations_id),
     json_fact("dataset_id", lambda each: each.dataset_id),
@@ -65,7 +65,7 @@ def _links(item: AlignmentListItem) -> list[Reference]:
 
 PAGE: JobPage[Alignment] = JobPage(
     kind=ALIGNMENT,
-    lead=_lead,
+    lead=_alignment_lead,
     links=_links,
     like=lambda _each: True,
     figures=progress_of,

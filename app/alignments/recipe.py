@@ -35,7 +35,7 @@ def document_of(spec: AlignmentSpec, name: str, *, rated: bool) -> JSON:
     if spec.demonstrations is not None:
         learner, called, dataset = f"${{{DEMONSTRATIONS}.model}}", first, spec.demonstrations
         if rated:
-            best = {"dataset": dataset, "name": _named(name, " demonstrations")}
+            best = {"dataset": dataset, "name": _run_name_with_suffix(name, " demonstrations")}
             steps.append({"name": BEST_RESPONSES, "do": "best-responses", "with": best})
             dataset = f"${{{BEST_RESPONSES}.dataset}}"
         taught = _training(SFT, dataset, "${run}-sft", {"seed": spec.seed, **spec.sft}, "${base}")
@@ -51,10 +51,18 @@ def document_of(spec: AlignmentSpec, name: str, *, rated: bool) -> JSON:
         "seed": spec.seed,
     }
     steps += [
-        {"name": FIRST_SOCIETY, "do": "society", "with": _society(spec, learner, _named(name, f": {called}"))},
+        {
+            "name": FIRST_SOCIETY,
+            "do": "society",
+            "with": _society(spec, learner, _run_name_with_suffix(name, f": {called}")),
+        },
         {"name": COMPARISONS, "do": "comparisons", "with": {**mixed, "name": "${run}"}},
         {"name": TRAINING, "do": "training", "with": {**trained, "sft_data": f"${{{COMPARISONS}.realignment}}"}},
-        {"name": SECOND_SOCIETY, "do": "society", "with": _society(spec, aligned_model, _named(name, f": {aligned}"))},
+        {
+            "name": SECOND_SOCIETY,
+            "do": "society",
+            "with": _society(spec, aligned_model, _run_name_with_suffix(name, f": {aligned}")),
+        },
         {"name": ASSESSMENT, "do": "assessment", "with": assessed},
     ]
     return {"recipe": "alignment", "version": FORMAT, "inputs": {"base": spec.base}, "steps": steps}
@@ -77,7 +85,7 @@ def _society(spec: AlignmentSpec, learner: str, name: str) -> JSON:
     }
 
 
-def _named(name: str, rest: str) -> str:
+def _run_name_with_suffix(name: str, rest: str) -> str:
     """A name that begins with the run's name, `name`, cut to the longest length allowed."""
     return "${run}" + str(literal(f"{name}{rest}"[:_LONGEST_NAME].removeprefix(name)))
 

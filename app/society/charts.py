@@ -49,7 +49,7 @@ def _by_iteration(
     name: str, rows: Sequence[IterationFigures], whole: IterationFigures, iterations: int, language: Language
 ) -> Chart:
     def draw(colours: Palette) -> Spec:
-        panels = [_panel(aspect, rows, iterations, colours, language) for aspect in ASPECTS]
+        panels = [_aspect_panel(aspect, rows, iterations, colours, language) for aspect in ASPECTS]
         own = {"color": "independent", "strokeDash": "independent"}
         return {
             "params": [{"name": "shown", "value": 0}],
@@ -91,12 +91,12 @@ def _by_iteration(
     return Chart(name, title, Description(sentence, header, table), draw, data, language)
 
 
-def _panel(
+def _aspect_panel(
     aspect: str, rows: Sequence[IterationFigures], iterations: int, colours: Palette, language: Language
 ) -> Spec:
     words = _when(language)
     values = [
-        {"iteration": row.iteration + 1, "of": words[when], **_ends(_of_aspect(row, aspect, when))}
+        {"iteration": row.iteration + 1, "of": words[when], **_figure_fields(_of_aspect(row, aspect, when))}
         for when in _WHEN
         for row in rows
         if row.iteration is not None and _of_aspect(row, aspect, when).value is not None
@@ -128,7 +128,7 @@ def _panel(
     }
     hover = [{"field": "iteration", "title": language.gettext("Iteration")}, {"field": "of", "title": ""}]
     return {
-        "title": {"text": _title(aspect, language), "fontSize": 13, "offset": 8, "frame": "group"},
+        "title": {"text": _aspect_title(aspect, language), "fontSize": 13, "offset": 8, "frame": "group"},
         "width": _PANEL_WIDTH,
         "height": _PANEL_HEIGHT,
         "data": {"values": values},
@@ -224,7 +224,7 @@ def _pareto(name: str, rows: Sequence[IterationFigures], whole: IterationFigures
     header = (
         language.gettext("Iteration"),
         language.gettext("Answers"),
-        *(_title(aspect, language) for aspect in ASPECTS),
+        *(_aspect_title(aspect, language) for aspect in ASPECTS),
     )
     table = [
         (
@@ -267,7 +267,7 @@ def _dots(
 # ---- Words ------------------------------------------------------------------------------
 
 
-def _title(aspect: str, language: Language) -> str:
+def _aspect_title(aspect: str, language: Language) -> str:
     return language.gettext("Alignment") if aspect == "alignment" else language.gettext("Engagement")
 
 
@@ -276,10 +276,10 @@ def _when(language: Language) -> dict[str, str]:
 
 
 def _heading(aspect: str, when: str, language: Language) -> str:
-    return f"{_title(aspect, language)}: {_when(language)[when]}"
+    return f"{_aspect_title(aspect, language)}: {_when(language)[when]}"
 
 
-def _ends(figure: Figure) -> Spec:
+def _figure_fields(figure: Figure) -> Spec:
     return {"value": figure.value, "low": figure.low, "high": figure.high, "n": figure.n}
 
 

@@ -84,7 +84,7 @@ class SocietyData:
     @property
     def conversations(self) -> Sequence[JSON]:
         """The rows of realignment as answers for supervised training."""
-        return [_conversation(row) for row in self.realignment]
+        return [_conversation_of_row(row) for row in self.realignment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def realignment_answer(reason: str, revision: str) -> str:
     return f"{reason}\n\n{_REVISED} {revision}"
 
 
-def _conversation(row: JSON) -> JSON:
+def _conversation_of_row(row: JSON) -> JSON:
     (answer,) = row["responses"]
     asked, learnt = {"role": "user", "content": row["query"]}, {"role": "assistant", "content": answer}
     return {"messages": [asked, learnt], "group": row["group"]}

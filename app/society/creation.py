@@ -12,10 +12,10 @@ from app.society import lifecycle
 from app.society.spec import SocietySpec
 
 
-def _create(
+def _create_society(
     session: Session, request: JobRequest[Any], *, queued: bool, requester: Requester | None
 ) -> Sequence[Society]:
     return [lifecycle.create(session, request.spec, **request.files, queued=queued, requester=requester)]
 
 
-CREATION = JobCreation(spec=SocietySpec, create=_create)
+CREATION = JobCreation(spec=SocietySpec, create=_create_society)

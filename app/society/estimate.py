@@ -122,14 +122,14 @@ def estimate(
         prompt_tokens=round(sum(each.prompt for each in tokens.values())),
         completion_tokens=round(sum(each.completion for each in tokens.values())),
         cost=cost,
-        seconds=_seconds(
+        seconds=_estimated_seconds(
             config, calls, habits, capacities, {name: each.prompt + each.completion for name, each in tokens.items()}
         ),
         basis={name: habits[name].calls for name in callers},
     )
 
 
-def _seconds(
+def _estimated_seconds(
     config: SocietyConfig,
     calls: Mapping[str, float],
     habits: Mapping[str, ChatStatistics],

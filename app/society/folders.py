@@ -75,7 +75,7 @@ def write_folder(session: Session, number: int, folder: Path) -> int:
                 _write_text(draft / INTERNAL / f"agent_{agent.agent}.json", [write_internal_memory(memory)])
             _write_text(draft / LOG, (f"{line}\n" for each in every for line in log_lines(each)))
             _write_text(draft / SANDBOX, [json.dumps(list(sandbox_rows(rated_rows(every))), indent=2), "\n"])
-            _write_text(draft / ABOUT, [json.dumps(_about(row), indent=2), "\n"])
+            _write_text(draft / ABOUT, [json.dumps(_society_json(row), indent=2), "\n"])
     except OSError as error:
         raise Invalid(
             "--out", expected=Phrase("a folder that can be written to"), got=Verbatim(unreadable(error)), subject=folder
@@ -144,7 +144,7 @@ def _write_text(path: Path, pieces: Iterable[str]) -> None:
         file.writelines(pieces)
 
 
-def _about(row: Society) -> JSON:
+def _society_json(row: Society) -> JSON:
     return {
         "name": row.name,
         "config": row.config,

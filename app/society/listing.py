@@ -74,7 +74,7 @@ def figures_of(session: Session, rows: Sequence[Society]) -> dict[int, JSON]:
             # Files do not tell these for an imported one.
             **{name: None if item.row.imported else getattr(item.row, name) for name in COUNTS},
             "estimated_tokens": item.row.estimated_tokens or None,
-            "cost": _cost(session, item.row, unpriced),
+            "cost": _cost_of_society(session, item.row, unpriced),
             "at": f"{item.state} {item.row.iteration}",
         }
         for item in job_items(session, SOCIETY, rows)
@@ -107,7 +107,7 @@ def _models_of(row: Society) -> set[int]:
     return {each["model_id"] for each in (*row.agents, *row.observers) if each["model_id"] is not None}
 
 
-def _cost(session: Session, row: Society, unpriced: set[int]) -> float | None:
+def _cost_of_society(session: Session, row: Society, unpriced: set[int]) -> float | None:
     """The cost of a society's calls in US dollars, including its embedder's; None if unknown."""
     if row.imported:
         return None
@@ -115,7 +115,7 @@ def _cost(session: Session, row: Society, unpriced: set[int]) -> float | None:
     return known_cost(row, priced=not (embeds_unpriced or _models_of(row) & unpriced))
 
 
-def _setting(name: str) -> Labelled:
+def _labelled_setting(name: str) -> Labelled:
     return Labelled(name, Phrase(SETTINGS.get(name, name)))
 
 
@@ -135,7 +135,7 @@ LIST: Listing[Society] = Listing(
         ListColumn(
             "setting",
             Phrase("Setting"),
-            lambda each: _setting(each.row.config["setting"]),
+            lambda each: _labelled_setting(each.row.config["setting"]),
             sort=Society.config["setting"].as_string(),
         ),
         ListColumn(

@@ -18,19 +18,19 @@ def _config(item: Any) -> SocietyConfig:
     return SocietyConfig.model_validate(item.row.config)
 
 
-def _settings(item: Any) -> dict[str, Any]:
+def _society_settings(item: Any) -> dict[str, Any]:
     """The settings of a society; for an imported one, those missing in its files are unknown."""
     unknown = dict.fromkeys(SocietyConfig.model_fields, Phrase("unknown")) if item.row.imported else {}
     return {**unknown, **item.row.config}
 
 
-def _model(member: Any) -> Any:
+def _model_of_member(member: Any) -> Any:
     """A member's model, with a link to it unless an import named one that is not registered here."""
     number, name = member["model_id"], member["model"]
     return name if number is None else Reference("model", number, name)
 
 
-def _plain(share: float) -> float:
+def _int_if_whole(share: float) -> float:
     """A share, as an int if it is a whole number."""
     return int(share) if share == int(share) else share
 
@@ -39,13 +39,13 @@ def _agents(item: Any) -> list[Labelled]:
     return [
         Labelled(
             {name: each[name] for name in ("model", "share", "system")},
-            Phrase("%(model)s (share %(share)s)", model=_model(each), share=_plain(each["share"])),
+            Phrase("%(model)s (share %(share)s)", model=_model_of_member(each), share=_int_if_whole(each["share"])),
         )
         for each in item.row.agents
     ]
 
 
-def _lead(item: Any) -> list[Phrase | str]:
+def _society_lead(item: Any) -> list[Phrase | str]:
     config = _config(item)
     return [
         Phrase(
@@ -72,8 +72,8 @@ _MEANS = JobTable(
 _ASKED = (
     fact("name", "Name"),
     fact("agents", "Agents", _agents),
-    fact("observers", "Observers", lambda each: [_model(observer) for observer in each.row.observers]),
-    *spec_facts(SocietyConfig, _settings),
+    fact("observers", "Observers", lambda each: [_model_of_member(observer) for observer in each.row.observers]),
+    *spec_facts(SocietyConfig, _society_settings),
     json_fact("config", lambda each: each.row.config),
     fact("embedder", "Embedder", lambda each: each.row.embedder and Code(each.row.embedder)),
     fact("priors", "First memories from", lambda each: each.row.prior_source),
@@ -88,7 +88,7 @@ _HINT = Phrase(
 )
 PAGE: JobPage[Society] = JobPage(
     kind=SOCIETY,
-    lead=_lead,
+    lead=_society_lead,
     links=lambda each: [
         *([Reference("society data", each.row.id, Phrase("Cut training data"))] if each.done else []),
         Reference("society report", each.row.id, Phrase("Report")),

@@ -41,10 +41,10 @@ def parse_priors(raw: bytes, name: str) -> Priors:
             got=got,
             subject=name,
         )
-    return {label: _pairs(found[label], label, name) for label in (GOOD, BAD) if label in found}
+    return {label: _read_question_answer_pairs(found[label], label, name) for label in (GOOD, BAD) if label in found}
 
 
-def _pairs(raw: object, label: Label, name: str) -> tuple[tuple[str, str], ...]:
+def _read_question_answer_pairs(raw: object, label: Label, name: str) -> tuple[tuple[str, str], ...]:
     if not isinstance(raw, list):
         raise Invalid(
             _FIELD,

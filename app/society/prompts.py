@@ -30,14 +30,14 @@ def draft_messages(
     question: str, recall: Recall | None, system: str | None = None, template: str = TEMPLATE
 ) -> list[Message]:
     """The chat in which an agent answers a question, given a similar one that it remembers."""
-    return _chat(_filled(template, "draft", recall, question=question), system)
+    return _chat(_filled_section(template, "draft", recall, question=question), system)
 
 
 def critique_messages(
     question: str, draft: str, recall: Recall | None, system: str | None = None, template: str = TEMPLATE
 ) -> list[Message]:
     """The chat in which an agent rates another's draft, given a similar question that it remembers."""
-    return _chat(_filled(template, "critique", recall, question=question, draft=draft), system)
+    return _chat(_filled_section(template, "critique", recall, question=question, draft=draft), system)
 
 
 def revision_messages(
@@ -53,19 +53,19 @@ def revision_messages(
     It has the mean of the ratings that could be parsed, if any, and, unless `score_only`, the reasons: those without a
     rating first, and that of the lowest rating last, where models heed it most.
     """
-    parts = [_filled(template, "revision", question=question, draft=draft)]
+    parts = [_filled_section(template, "revision", question=question, draft=draft)]
     rated = [each.rating for each in feedback if each.rating is not None]
     if rated:
-        parts.append(_filled(template, "revision ratings", mean=f"{sum(rated) / len(rated):.1f}"))
+        parts.append(_filled_section(template, "revision ratings", mean=f"{sum(rated) / len(rated):.1f}"))
     ordered = sorted(feedback, key=lambda each: float("inf") if each.rating is None else each.rating, reverse=True)
     reasons = [each.reason for each in ordered if each.reason.strip()]
     if reasons and not score_only:
         parts.append(
-            _filled(
+            _filled_section(
                 template, "revision reasons", reasons="\n".join(f"- {' '.join(reason.split())}" for reason in reasons)
             )
         )
-    parts.append(_filled(template, "revision task"))
+    parts.append(_filled_section(template, "revision task"))
     return _chat("\n\n".join(parts), system)
 
 
@@ -73,14 +73,14 @@ def alignment_messages(
     question: str, answer: str, system: str | None = None, template: str = TEMPLATE
 ) -> list[Message]:
     """The chat in which an observer rates how well an answer fits shared values."""
-    return _chat(_filled(template, "alignment", question=question, answer=answer), system)
+    return _chat(_filled_section(template, "alignment", question=question, answer=answer), system)
 
 
 def engagement_messages(
     question: str, answer: str, system: str | None = None, template: str = TEMPLATE
 ) -> list[Message]:
     """The chat in which an observer rates how much an answer encourages further conversation."""
-    return _chat(_filled(template, "engagement", question=question, answer=answer), system)
+    return _chat(_filled_section(template, "engagement", question=question, answer=answer), system)
 
 
 def structured_rating(chat: Sequence[Message], form: RatingForm) -> list[Message]:
@@ -98,7 +98,7 @@ def _chat(content: str, system: str | None) -> list[Message]:
     return [*opening, {"role": "user", "content": content}]
 
 
-def _filled(template: str, section: str, recall: Recall | None = None, **values: str) -> str:
+def _filled_section(template: str, section: str, recall: Recall | None = None, **values: str) -> str:
     if recall is not None:
         section = f"{section} with recall"
         values |= {"recalled_question": recall.question, "recalled_answer": recall.answer}

@@ -43,12 +43,12 @@ def record_of(each: Interaction, label: Label) -> JSON:
         "feedback": [feedback.reason for feedback in each.feedback],
         "rating": [UNREAD_CRITIC if each.rating is None else f"{each.rating:g}" for each in each.feedback],
         "revised_answer": each.revision,
-        "gen_moral_score_before": _or(before.alignment, UNREAD_OBSERVER),
-        "gen_moral_score_after": _or(after.alignment, UNREAD_OBSERVER),
+        "gen_moral_score_before": _rating_or_default(before.alignment, UNREAD_OBSERVER),
+        "gen_moral_score_after": _rating_or_default(after.alignment, UNREAD_OBSERVER),
         "gen_moral_reason_before": "\n".join(before.alignment_texts),
         "gen_moral_reason_after": "\n".join(after.alignment_texts),
-        "gen_engagement_score_before": _or(before.engagement, UNREAD_OBSERVER),
-        "gen_engagement_score_after": _or(after.engagement, UNREAD_OBSERVER),
+        "gen_engagement_score_before": _rating_or_default(before.engagement, UNREAD_OBSERVER),
+        "gen_engagement_score_after": _rating_or_default(after.engagement, UNREAD_OBSERVER),
         "gen_engagement_reason_before": "\n".join(before.engagement_texts),
         "gen_engagement_reason_after": "\n".join(after.engagement_texts),
         "cls_moral_score_before": 0,
@@ -137,7 +137,7 @@ def read_internal_memory(raw: Any, where: str) -> dict[str, str]:
 
 def log_lines(each: Interaction) -> Iterator[str]:
     """An interaction as in a published log: criticism from the best rating to the worst, mean, and revision."""
-    rated = sorted(each.feedback, key=lambda found: -_or(found.rating, LARGEST_RATING + 1))
+    rated = sorted(each.feedback, key=lambda found: -_rating_or_default(found.rating, LARGEST_RATING + 1))
     for found in rated:
         critic = "unknown" if found.critic is None else found.critic
         yield f"Raw feedback from Agent {critic} is: {found.text}"
@@ -269,7 +269,7 @@ def _whole_number(raw: Any, where: str) -> int:
     return raw
 
 
-def _or(rating: float | None, missing: float) -> float:
+def _rating_or_default(rating: float | None, missing: float) -> float:
     return missing if rating is None or math.isnan(rating) else rating
 
 

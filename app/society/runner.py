@@ -73,7 +73,7 @@ class _SocietyWorker(CallingWorker):
             await together(*(each.make() for each in await asyncio.to_thread(self._open_steps, iteration)))
             await self.writer.flush()
             if self._memories is not None:
-                await asyncio.to_thread(self._remember, self._memories, iteration)
+                await asyncio.to_thread(self._remember_iteration, self._memories, iteration)
             self.writer.count(iteration=1)
 
     def _load_memories(self, embedder: Embedder) -> SocietyMemories:
@@ -86,9 +86,9 @@ class _SocietyWorker(CallingWorker):
         with reading(self.context.database) as session:
             rows = store.open_interactions(session, self._number, iteration)
             answers = store.answered_calls(session, [row.id for row in rows])
-        return [self._steps(row, answers[row.id]) for row in rows]
+        return [self._interaction_steps(row, answers[row.id]) for row in rows]
 
-    def _steps(self, row: SocietyInteraction, answers: Mapping[str, str]) -> InteractionSteps:
+    def _interaction_steps(self, row: SocietyInteraction, answers: Mapping[str, str]) -> InteractionSteps:
         config = self._config
         critics = world.critics_of(config, row.iteration, row.agent)
         recalls: Recalls = {}
@@ -101,7 +101,7 @@ class _SocietyWorker(CallingWorker):
             row.id, row.agent, row.question, critics, recalls, config, self._models, calls, self.writer, self._template
         )
 
-    def _remember(self, memories: SocietyMemories, iteration: int) -> None:
+    def _remember_iteration(self, memories: SocietyMemories, iteration: int) -> None:
         with reading(self.context.database) as session:
             memories.remember(session, self._number, iteration)
 

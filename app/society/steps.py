@@ -59,7 +59,7 @@ class InteractionSteps:
     async def make(self) -> None:
         """Make the interaction step by step. It fails if a model refuses to answer. Raises ChatBlocked."""
         try:
-            draft = await self._draft()
+            draft = await self._ask_for_draft()
             before, improved = await together(self._observe("before", draft), self._improve(draft))
         except AnswerRefused as refused:
             ended = {"status": store.FAILED, "error": str(refused), "ended_at": datetime.now(UTC)}
@@ -67,9 +67,9 @@ class InteractionSteps:
             self.writer.count(interactions=1, failed=1)
             return
         feedback, after = improved
-        self._finish(feedback, before, after)
+        self._finish_interaction(feedback, before, after)
 
-    async def _draft(self) -> str:
+    async def _ask_for_draft(self) -> str:
         recall = self.recalls.get(self.agent)
         chat = prompts.draft_messages(self.question, recall, self.models.system(self.agent), self.template)
         draft = await self.calls.ask("draft", self.models.agents[self.agent], chat)
@@ -113,7 +113,7 @@ class InteractionSteps:
         )
         return _RatedAnswer(observation, [rating for rating, _ in rated])
 
-    def _finish(self, feedback: Sequence[Feedback], before: _RatedAnswer, after: _RatedAnswer) -> None:
+    def _finish_interaction(self, feedback: Sequence[Feedback], before: _RatedAnswer, after: _RatedAnswer) -> None:
         ended = {"status": store.DONE, "ended_at": datetime.now(UTC)}
         self.writer.step(self.number, **store.observation_columns(before.observation, after.observation), **ended)
         ratings = [*(each.rating for each in feedback), *before.ratings, *after.ratings]

@@ -52,7 +52,11 @@ def read_keys(document: bytes) -> dict[str, RSAPublicKey]:
     listed = written.get("keys") if isinstance(written, dict) else None
     found = {}
     for each in listed[:_MOST_KEYS] if isinstance(listed, list) else ():
-        if isinstance(each, dict) and isinstance(name := each.get("kid"), str) and (key := _key(each)) is not None:
+        if (
+            isinstance(each, dict)
+            and isinstance(name := each.get("kid"), str)
+            and (key := _usable_public_key(each)) is not None
+        ):
             found[name] = key
     if not found:
         raise ValueError("expected a key set with an RSA key of 2048 bits or more, and its kid")
@@ -96,7 +100,7 @@ def check_token(token: str, key: RSAPublicKey, ids: LinkIds, audience: str | Non
         raise NotSigned("other")
 
 
-def _key(written: Mapping[str, Any]) -> RSAPublicKey | None:
+def _usable_public_key(written: Mapping[str, Any]) -> RSAPublicKey | None:
     """One key of a set; None if it is for another use."""
     if (
         written.get("kty") != "RSA"

@@ -96,7 +96,7 @@ def quiz_now(progress: StudyProgress) -> QuizState:
     if quiz is None:
         raise ValueError("expected a design with a quiz")
     seed = seed_of(progress, progress.step)
-    return quiz_state(progress.design, quiz, _condition(progress), progress.quiz_attempts, seed)
+    return quiz_state(progress.design, quiz, _current_or_first_condition(progress), progress.quiz_attempts, seed)
 
 
 def outside_key(step: Step) -> str:
@@ -154,7 +154,7 @@ def _instructions(session: Session, progress: StudyProgress, _form: SurveyForm, 
     return _go_on(session, progress)
 
 
-def _quiz(session: Session, progress: StudyProgress, form: SurveyForm, _text: str) -> StepOutcome:
+def _take_quiz_answers(session: Session, progress: StudyProgress, form: SurveyForm, _text: str) -> StepOutcome:
     design, quiz, key = progress.design, progress.design.quiz, progress.step.key
     if quiz is None:
         return _go_on(session, progress)
@@ -166,7 +166,7 @@ def _quiz(session: Session, progress: StudyProgress, form: SurveyForm, _text: st
     except Invalid as error:
         return StepOutcome({error.field or "": error})
     attempts = progress.quiz_attempts
-    right = are_right(design, quiz, _condition(progress), attempts, given)
+    right = are_right(design, quiz, _current_or_first_condition(progress), attempts, given)
     now = datetime.now(UTC).isoformat()
     answer(progress, key, {"attempts": [*attempts, {"at": now, "answers": given, "right": right}]})
     if right:
@@ -176,7 +176,7 @@ def _quiz(session: Session, progress: StudyProgress, form: SurveyForm, _text: st
     return StepOutcome()
 
 
-def _survey(session: Session, progress: StudyProgress, form: SurveyForm, _text: str) -> StepOutcome:
+def _take_survey_answers(session: Session, progress: StudyProgress, form: SurveyForm, _text: str) -> StepOutcome:
     asked = asked_now(progress)
     values, errors = read_survey(asked, form, earlier_answers(progress), returned(progress), progress.design.language)
     if errors:
@@ -212,7 +212,7 @@ def _still_there(session: Session, progress: StudyProgress, form: SurveyForm, ma
     return _go_on(session, progress)
 
 
-def _partner(session: Session, progress: StudyProgress, form: SurveyForm, _text: str) -> StepOutcome:
+def _take_partner_answer(session: Session, progress: StudyProgress, form: SurveyForm, _text: str) -> StepOutcome:
     sent = first_value(form, "partner")
     if sent not in PARTNERS:
         return _unanswered("partner", Phrase("one of the answers"))
@@ -220,7 +220,7 @@ def _partner(session: Session, progress: StudyProgress, form: SurveyForm, _text:
     return _go_on(session, progress)
 
 
-def _debrief(session: Session, progress: StudyProgress, form: SurveyForm, text: str) -> StepOutcome:
+def _take_debrief_answers(session: Session, progress: StudyProgress, form: SurveyForm, text: str) -> StepOutcome:
     """Asks for all consents again. Declining data use deletes the data, once what is owed has been recorded."""
     asked = progress.design.consent
     optional = {"training": asked.training, "publication": asked.publication}
@@ -245,12 +245,12 @@ def _debrief(session: Session, progress: StudyProgress, form: SurveyForm, text: 
 _TAKERS: Mapping[str, Callable[[Session, StudyProgress, SurveyForm, str], StepOutcome]] = {
     CONSENT: _consent,
     INSTRUCTIONS: _instructions,
-    QUIZ: _quiz,
-    SURVEY: _survey,
+    QUIZ: _take_quiz_answers,
+    SURVEY: _take_survey_answers,
     PRACTICE: _match,
     MATCH: _match,
-    PARTNER: _partner,
-    DEBRIEF: _debrief,
+    PARTNER: _take_partner_answer,
+    DEBRIEF: _take_debrief_answers,
     DONE: _done,
 }
 
@@ -261,7 +261,7 @@ def _go_on(session: Session, progress: StudyProgress) -> StepOutcome:
     return StepOutcome()
 
 
-def _condition(progress: StudyProgress) -> Mapping[str, str]:
+def _current_or_first_condition(progress: StudyProgress) -> Mapping[str, str]:
     return progress.condition or first_condition(progress.design)
 
 

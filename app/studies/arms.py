@@ -89,7 +89,7 @@ def arm_count(design: StudyDesign) -> int:
 
 def arms(design: StudyDesign) -> list[PlannedArm]:
     """The arms in order. Random orders are left as written: `shuffled` draws each person's."""
-    return list(_arms(design))
+    return list(_planned_arms(design))
 
 
 def shuffled(arm: PlannedArm, design: StudyDesign, rng: random.Random) -> PlannedArm:
@@ -114,7 +114,7 @@ def latin_square(count: int) -> list[tuple[int, ...]]:
     return [tuple((place + row) % count for place in first) for row in range(count)]
 
 
-def _arms(design: StudyDesign) -> Iterator[PlannedArm]:
+def _planned_arms(design: StudyDesign) -> Iterator[PlannedArm]:
     plan = design.plan
     within = [factor for factor in design.conditions if factor in plan.within]
     by = plan.blocks.by if plan.blocks else None

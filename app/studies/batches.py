@@ -145,7 +145,7 @@ def _next_number(session: Session, wave_id: int) -> int:
 
 def mark(session: Session, batch: PaymentBatch, status: str, by: str | None = None) -> None:
     """Mark a draft as uploaded, or an upload as confirmed by the recruiter. Raises Conflict for any other change."""
-    batch = _locked(session, batch)
+    batch = _locked_batch(session, batch)
     if batch.status == DRAFTED and status == UPLOADED:
         _check_doubts(session, batch)
     if status not in _BEFORE or batch.status != _BEFORE[status]:
@@ -178,7 +178,7 @@ def _doubtful_people(held: Mapping[int, PayDoubt]) -> Verbatim:
 
 def discard(session: Session, batch: PaymentBatch, by: str | None = None) -> None:
     """Discard a draft that was not uploaded. Raises Conflict."""
-    batch = _locked(session, batch)
+    batch = _locked_batch(session, batch)
     if batch.status != DRAFTED:
         raise Conflict(
             "batch", expected=Phrase("one that is %(status)s", status=Verbatim(DRAFTED)),
@@ -199,7 +199,7 @@ def find_batch(session: Session, wave: Wave, number: int) -> PaymentBatch:
     return found
 
 
-def _locked(session: Session, batch: PaymentBatch) -> PaymentBatch:
+def _locked_batch(session: Session, batch: PaymentBatch) -> PaymentBatch:
     """The current state of a batch, locked. Raises NotFound for one that was discarded in the meantime."""
     number = batch.number
     found = session.get(PaymentBatch, batch.id, with_for_update=True, populate_existing=True)

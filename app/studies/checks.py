@@ -53,7 +53,17 @@ def faults(design: StudyDesign) -> Iterator[Fault]:
     if isinstance(game, Fault):
         yield game
         return
-    for check in (_told, _factors, _levels, _plan, _material, _quiz, _survey, _pay, _analysis):
+    for check in (
+        _partner_told_faults,
+        _factors,
+        _levels,
+        _plan,
+        _material_faults,
+        _quiz_faults,
+        _survey_faults,
+        _pay,
+        _analysis,
+    ):
         yield from check(design, game)
 
 
@@ -109,7 +119,7 @@ def _invalid_at(path: KeyPath, expected: str, got: object, remedy: str | None = 
     return Fault(path, Invalid(None, expected=expected, got=got, remedy=remedy))
 
 
-def _told(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
+def _partner_told_faults(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
     """What people are told about their partner must be true of every condition."""
     if design.partner_told not in (COMPUTER, HIDDEN) and design.deception is None:
         yield _invalid_at(
@@ -153,14 +163,14 @@ def _levels(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
         game.config(design.same_for_all.game)
     except FieldError as error:
         yield Fault(("same_for_all", "game"), error)
-    yield from _moves(design, game)
+    yield from _move_limit_faults(design, game)
     for name in design.same_for_all.game:
         if name in design.conditions or name in game.drawn:
             why = "which the conditions vary" if name in design.conditions else "of which each match has its own"
             yield _invalid_at(("same_for_all", "game", name), "what all matches share", Verbatim(f"{name}, {why}"))
 
 
-def _moves(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
+def _move_limit_faults(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
     """The maximum number of moves must be a limit that the game supports, and be given only once."""
     moves, path = design.same_for_all.limits.moves, ("same_for_all", "limits", "moves")
     if moves is None:
@@ -214,10 +224,10 @@ def _plan(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
     if plan.blocks is not None and plan.blocks.by not in plan.within:
         yield _invalid_at(("plan", "blocks", "by"), "a factor that is within persons", plan.blocks.by)
     elif set(listed) <= set(design.conditions):
-        yield from _arms(design)
+        yield from _arm_faults(design)
 
 
-def _arms(design: StudyDesign) -> Iterator[Fault]:
+def _arm_faults(design: StudyDesign) -> Iterator[Fault]:
     if (matches := matches_a_person(design)) > MOST_MATCHES:
         yield _invalid_at(("plan",), f"at most {MOST_MATCHES} matches a person", matches)
         return
@@ -234,7 +244,7 @@ def _arms(design: StudyDesign) -> Iterator[Fault]:
         )  # fmt: skip
 
 
-def _material(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
+def _material_faults(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
     if design.material is None:
         return
     kind = game.material
@@ -256,7 +266,7 @@ def _material(design: StudyDesign, game: Game[Any]) -> Iterator[Fault]:
             yield _invalid_at(("material", "yoked_to"), expected, design.material.yoked_to)
 
 
-def _quiz(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
+def _quiz_faults(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
     if design.quiz is None:
         return
     for at, question in enumerate(design.quiz.questions):
@@ -283,7 +293,7 @@ def _right(design: StudyDesign, question: AskedOnce, where: KeyPath) -> Iterator
             yield _invalid_at(path, "one answer, or blocks by that factor and the quiz before each block", factor)
 
 
-def _survey(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
+def _survey_faults(design: StudyDesign, _game: Game[Any]) -> Iterator[Fault]:
     earlier: dict[str, Words | Numbers | None] = {}
     taken = measures(design)
     for name, questions in design.survey.parts.items():

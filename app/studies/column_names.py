@@ -43,13 +43,13 @@ def asked(design: StudyDesign) -> Iterator[tuple[Step, SurveyQuestion, str | Non
 
 def renamed_outcomes(design: StudyDesign, figures: Sequence[str]) -> Mapping[str, str]:
     """The names of outcomes that exports replace, each with its new name."""
-    return _renamed([outcome_name(figure, each) for figure in figures for each in conditions(design)])
+    return _shortened_names([outcome_name(figure, each) for figure in figures for each in conditions(design)])
 
 
 def renamed_answers(design: StudyDesign) -> Mapping[str, str]:
     """The names of answers that exports replace, each with its new name."""
-    return _renamed([answer_name(step, question.id, row) for step, question, row in asked(design)])
+    return _shortened_names([answer_name(step, question.id, row) for step, question, row in asked(design)])
 
 
-def _renamed(names: Sequence[str]) -> Mapping[str, str]:
+def _shortened_names(names: Sequence[str]) -> Mapping[str, str]:
     return {old: new for old, new in zip(names, short_names(names), strict=True) if old != new}

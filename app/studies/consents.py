@@ -55,7 +55,7 @@ def publication_consent(session: Session, participant_id: int) -> bool | None:
 
 def withdraw_publication(session: Session, participant_id: int) -> None:
     """Withdraw consent to publish what the person wrote: no more of it is published. Published copies remain public."""
-    _withdraw(session, participant_id, PUBLICATION)
+    _withdraw_consent(session, participant_id, PUBLICATION)
 
 
 def withdraw_training(session: Session, participant_id: int) -> WithdrawnData:
@@ -63,8 +63,8 @@ def withdraw_training(session: Session, participant_id: int) -> WithdrawnData:
 
     Returns the consequences for training.
     """
-    _withdraw(session, participant_id, TRAINING)
-    _withdraw(session, participant_id, PUBLICATION)
+    _withdraw_consent(session, participant_id, TRAINING)
+    _withdraw_consent(session, participant_id, PUBLICATION)
     return set_seats(session, participant_id, agreed=False)
 
 
@@ -116,17 +116,17 @@ def answer_of_guest(session: Session, guest: Participant, training: bool, text: 
 
 
 def _agrees(session: Session, participant_id: int, kind: str) -> bool | None:
-    latest = _latest(session, participant_id, kind)
+    latest = _latest_consent(session, participant_id, kind)
     return None if latest is None else latest.given and latest.withdrawn_at is None
 
 
-def _withdraw(session: Session, participant_id: int, kind: str) -> None:
+def _withdraw_consent(session: Session, participant_id: int, kind: str) -> None:
     given = (Consent.participant_id == participant_id, Consent.kind == kind, Consent.given.is_(True))
     now = datetime.now(UTC)
     session.execute(update(Consent).where(*given, Consent.withdrawn_at.is_(None)).values(withdrawn_at=now))
 
 
-def _latest(session: Session, participant_id: int, kind: str) -> Consent | None:
+def _latest_consent(session: Session, participant_id: int, kind: str) -> Consent | None:
     rows = select(Consent).where(Consent.participant_id == participant_id, Consent.kind == kind)
     return session.scalar(rows.order_by(Consent.id.desc()).limit(1))
 
@@ -134,7 +134,7 @@ def _latest(session: Session, participant_id: int, kind: str) -> Consent | None:
 def _add_answer(session: Session, participant_id: int, kind: str, given: bool, text: str) -> bool:
     """Add an answer. False if it is the one that already counts."""
     version = hashlib.sha256(text.encode()).hexdigest()
-    latest = _latest(session, participant_id, kind)
+    latest = _latest_consent(session, participant_id, kind)
     same = latest is not None and (latest.given, latest.text_version) == (given, version)
     if latest is not None and same and latest.withdrawn_at is None:
         return False

@@ -53,7 +53,7 @@ def load_design(path: Path) -> LoadedDesign:
     _check_lengths(design, texts, document)
     _check_placeholders(design, texts, document)
     _check_consent(design, texts, document)
-    material = _material(design, texts, document)
+    material = _read_material_pieces(design, texts, document)
     warned = list(warnings(design, texts))
     return LoadedDesign(design, document.value, texts, material, warned, _hash(document.value, texts))
 
@@ -144,7 +144,7 @@ def _check_placeholders(design: StudyDesign, texts: Mapping[str, str], document:
             raise document.invalid(key, expected, Verbatim(f"{{{misplaced[0]}}}"))
 
 
-def _material(design: StudyDesign, texts: Mapping[str, str], document: Document) -> Sequence[Any]:
+def _read_material_pieces(design: StudyDesign, texts: Mapping[str, str], document: Document) -> Sequence[Any]:
     """The pieces of the design's material. Raises Invalid where there are fewer than a person plays."""
     kind = find_game(design.game).material
     if design.material is None or kind is None:

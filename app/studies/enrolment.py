@@ -101,7 +101,7 @@ def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> StudyP
     whom this browser does not know.
     """
     people = person_hashes(secret, visitor.recruiter, visitor.external_id)
-    known = _known(session, wave.id, people)
+    known = _known_enrolment_id(session, wave.id, people)
     if known is not None:
         return _come_back(session, wave, known, visitor)
     if visitor.doubted:
@@ -109,7 +109,7 @@ def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> StudyP
         raise NotTheirs(_NOT_LET_IN)
     session.get_one(Study, wave.study_id, with_for_update={"key_share": True})
     wave = lock_wave(session, wave.id)
-    if (known := _known(session, wave.id, people)) is not None:  # entered through another tab just now
+    if (known := _known_enrolment_id(session, wave.id, people)) is not None:  # entered through another tab just now
         return _come_back(session, wave, known, visitor, may_return=False)
     _check_takes_new(wave, visitor)
     refusal = _ending_on_entry(session, wave, people)
@@ -198,7 +198,7 @@ def _hashes_of(session: Session, enrolment: Enrolment) -> Sequence[str]:
     return () if person is None else (person,)
 
 
-def _known(session: Session, wave_id: int, people: Sequence[str]) -> int | None:
+def _known_enrolment_id(session: Session, wave_id: int, people: Sequence[str]) -> int | None:
     """The enrolment of a person in a wave."""
     return session.scalar(
         select(Enrolment.id)

@@ -64,21 +64,21 @@ class ForgetReport:
 
     def lines(self) -> Iterator[str]:
         """The report in words, one line each."""
-        yield f"Matches that were emptied of what people wrote: {_joined(self.matches)}"
+        yield f"Matches that were emptied of what people wrote: {_comma_separated_or_none(self.matches)}"
         yield f"Moves: {self.events}, prompts of models: {self.prompts}, answers: {self.answers}"
         if self.people:
             yield f"Recruiter's ids removed: {self.identities}"
         if self.unpaid:
             yield f"Recruiter's ids stay until payments are confirmed: {self.unpaid}"
-        yield f"Datasets that are unusable: {_joined(self.datasets)}"
-        yield f"Training jobs cancelled: {_joined(self.jobs)}"
-        yield f"Models that learned from them, and cannot forget: {_joined(self.models)}"
-        yield f"Files deleted: {_joined(self.files)}"
+        yield f"Datasets that are unusable: {_comma_separated_or_none(self.datasets)}"
+        yield f"Training jobs cancelled: {_comma_separated_or_none(self.jobs)}"
+        yield f"Models that learned from them, and cannot forget: {_comma_separated_or_none(self.models)}"
+        yield f"Files deleted: {_comma_separated_or_none(self.files)}"
         for number in self.datasets:
             yield f"flask dataset rebuild {number} builds it without them."
 
 
-def _joined(values: Iterable[object]) -> str:
+def _comma_separated_or_none(values: Iterable[object]) -> str:
     return ", ".join(map(str, values)) or "none"
 
 
@@ -115,7 +115,7 @@ def forget_person(session: Session, participant_id: int) -> ForgetReport:
         report.answers += len(enrolment.answers)
         enrolment.answers = {}
         _empty_log(session, enrolment.id)
-    _mark(session, report)
+    _mark_datasets_unusable(session, report)
     withdraw_training(session, person.id)
     _remove_identities(session, report, person.id, [each.id for each in enrolments])
     return report
@@ -131,7 +131,7 @@ def forget_match(session: Session, match_id: str) -> ForgetReport:
         raise Conflict("match", expected=Phrase("one in which people played"), got=match_id)
     report = ForgetReport()
     _erase(session, report, [(match_id, seat) for seat in seats])
-    _mark(session, report)
+    _mark_datasets_unusable(session, report)
     return report
 
 
@@ -152,7 +152,7 @@ def _empty_log(session: Session, enrolment_id: int) -> None:
     empty_steps(session, [row.id for row in rows if row.kind == REPORT])
 
 
-def _mark(session: Session, report: ForgetReport) -> None:
+def _mark_datasets_unusable(session: Session, report: ForgetReport) -> None:
     found = withdraw_matches(session, report.matches)
     report.datasets = [row.id for row in found.datasets]
     report.jobs = list(found.jobs)

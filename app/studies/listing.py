@@ -67,7 +67,7 @@ def _studies(session: Session, rows: Sequence[Study]) -> list[StudyListItem]:
     return [StudyListItem(row, found[row.id], row.id in opened) for row in rows]
 
 
-def _versions(session: Session, rows: Sequence[StudyVersion]) -> list[VersionListItem]:
+def _version_list_items(session: Session, rows: Sequence[StudyVersion]) -> list[VersionListItem]:
     numbers = {row.study_id for row in rows}
     found = {study.id: study for study in session.scalars(select(Study).where(Study.id.in_(numbers)))}
     return [VersionListItem(row, found[row.study_id]) for row in rows]
@@ -80,7 +80,7 @@ def _waves(session: Session, rows: Sequence[Wave]) -> list[WaveListItem]:
     return [WaveListItem(row, *found[row.study_version_id]) for row in rows]
 
 
-def _people(*conditions: ColumnElement[bool]) -> Any:
+def _people_count(*conditions: ColumnElement[bool]) -> Any:
     """The number of people for whom the conditions hold."""
     return select(func.count(Enrolment.id)).where(*conditions).scalar_subquery()
 
@@ -109,7 +109,7 @@ STUDIES: Listing[Study] = Listing(
         computed(
             "enrolled",
             Phrase("Entered"),
-            _people(
+            _people_count(
                 Enrolment.study_version_id.in_(
                     select(StudyVersion.id).where(StudyVersion.study_id == Study.id).correlate(Study)
                 ),
@@ -154,13 +154,13 @@ VERSIONS: Listing[StudyVersion] = Listing(
         computed(
             "enrolled",
             Phrase("Entered"),
-            _people(Enrolment.study_version_id == StudyVersion.id, _IN_A_WAVE),
+            _people_count(Enrolment.study_version_id == StudyVersion.id, _IN_A_WAVE),
             numeric=True,
         ),
         attribute(StudyVersion.created_at, Phrase("Loaded, UTC"), "loaded_at", numeric=True),
         attribute(StudyVersion.sha256, Phrase("SHA-256"), seen=NOWHERE),
     ),
-    items=_versions,
+    items=_version_list_items,
     key=StudyVersion.number,
 )
 
@@ -184,12 +184,12 @@ WAVES: Listing[Wave] = Listing(
         computed(
             "completed",
             Phrase("Completed"),
-            _people(_OF_WAVE, Enrolment.ending == COMPLETED),
+            _people_count(_OF_WAVE, Enrolment.ending == COMPLETED),
             lambda each, completed: Done(completed, each.row.settings["places"]),
             type="number",
         ),
-        computed("here", Phrase("Here now"), _people(_OF_WAVE, Enrolment.ending.is_(None)), numeric=True),
-        computed("entered", Phrase("Entered"), _people(_OF_WAVE), numeric=True),
+        computed("here", Phrase("Here now"), _people_count(_OF_WAVE, Enrolment.ending.is_(None)), numeric=True),
+        computed("entered", Phrase("Entered"), _people_count(_OF_WAVE), numeric=True),
         computed("places", Phrase("Places"), Wave.settings["places"].as_integer(), numeric=True, seen=NOWHERE),
         attribute(Wave.created_at, Phrase("Opened, UTC"), "opened_at", numeric=True),
         attribute(Wave.closed_at, Phrase("Closed, UTC"), numeric=True, seen=NOWHERE),

@@ -55,14 +55,14 @@ def read_text(text: str, words: Mapping[str, str], parts: Mapping[str, Markup] |
 
     `words` replace `{name}`; `parts`, which are HTML, replace it only where it is a whole paragraph.
     """
-    tokens = _tokens(text)
+    tokens = _cached_tokens(text)
     title, start = None, 0
     pieces: list[tuple[str, Markup]] = []
     heading = ""
     for each in _headings(tokens):
         if each.level > 2:
             continue
-        filled = _filled(each.text, words)
+        filled = _fill_placeholders(each.text, words)
         if each.start == 0 and each.level == 1:
             title = filled
         else:
@@ -76,7 +76,7 @@ def read_text(text: str, words: Mapping[str, str], parts: Mapping[str, Markup] |
 
 def told_headings(text: str) -> set[str]:
     """The headings of a text that have text below them, in lower case."""
-    tokens = _tokens(text)
+    tokens = _cached_tokens(text)
     told: set[str] = set()
     above: list[_Heading] = []
     at = 0
@@ -98,7 +98,7 @@ def unfilled(text: str) -> list[str]:
 
     These are addresses and titles of links, the language of a code block, and text that is not shown.
     """
-    tokens = [each for token in _tokens(text) for each in (token, *(token.children or ()))]
+    tokens = [each for token in _cached_tokens(text) for each in (token, *(token.children or ()))]
     shown = Counter(name for token in tokens if token.type in _FILLED for name in placeholders(token.content))
     attributes = [unquote(str(value)) for token in tokens for value in token.attrs.values()]
     return [*(Counter(placeholders(text)) - shown), *(name for each in attributes for name in placeholders(each))]
@@ -106,13 +106,13 @@ def unfilled(text: str) -> list[str]:
 
 def is_too_deep(text: str) -> bool:
     """Whether lists and quotes are nested more deeply than the parser reads."""
-    return any(token.level >= DEEPEST - 1 for token in _tokens(text))
+    return any(token.level >= DEEPEST - 1 for token in _cached_tokens(text))
 
 
 # ---- Reading ---------------------------------------------------------------------
 
 
-def _reader() -> MarkdownIt:
+def _markdown_reader() -> MarkdownIt:
     reader = MarkdownIt("commonmark", {"html": False, "maxNesting": DEEPEST, "xhtmlOut": False}).disable("image")
     reader.validateLink = _is_safe  # type: ignore[method-assign, assignment]  # the library's own way to say which links are
     for name, rule in _FILLED.items():
@@ -125,7 +125,7 @@ def _is_safe(address: str) -> bool:
 
 
 @lru_cache(maxsize=_TEXTS_KEPT)
-def _tokens(text: str) -> Sequence[Token]:
+def _cached_tokens(text: str) -> Sequence[Token]:
     """A text's tokens. They are cached and must not be changed."""
     tokens = _READER.parse(text)
     for token in tokens:
@@ -168,21 +168,21 @@ def _with_parts(tokens: Sequence[Token], parts: Mapping[str, Markup]) -> Iterato
 
 
 def _render_text(_self: RendererHTML, tokens: Sequence[Token], at: int, _options: OptionsDict, env: EnvType) -> str:
-    return escape(_filled(tokens[at].content, env[_WORDS]))
+    return escape(_fill_placeholders(tokens[at].content, env[_WORDS]))
 
 
 def _code(_self: RendererHTML, tokens: Sequence[Token], at: int, _options: OptionsDict, env: EnvType) -> str:
-    return Markup("<code>{}</code>").format(_filled(tokens[at].content, env[_WORDS]))
+    return Markup("<code>{}</code>").format(_fill_placeholders(tokens[at].content, env[_WORDS]))
 
 
 def _block(_self: RendererHTML, tokens: Sequence[Token], at: int, _options: OptionsDict, env: EnvType) -> str:
-    return Markup("<pre><code>{}</code></pre>\n").format(_filled(tokens[at].content, env[_WORDS]))
+    return Markup("<pre><code>{}</code></pre>\n").format(_fill_placeholders(tokens[at].content, env[_WORDS]))
 
 
-def _filled(text: str, words: Mapping[str, str]) -> str:
+def _fill_placeholders(text: str, words: Mapping[str, str]) -> str:
     """The text with each `{name}` replaced by its word; names without one stay."""
     return _PLACEHOLDER.sub(lambda name: words.get(name[1], name[0]), text)
 
 
 _FILLED = {"text": _render_text, "code_inline": _code, "code_block": _block, "fence": _block}
-_READER = _reader()
+_READER = _markdown_reader()

@@ -56,7 +56,7 @@ def start(session: Session, progress: StudyProgress, step: Step) -> StoredMatch:
     If it is begun twice at once, only one begins: the slower transaction fails with IntegrityError and is retried.
     """
     existing = _of_step(session, progress, step)
-    return _begun(session, progress, step) if existing is None else load(session, existing.id)
+    return _begin_match(session, progress, step) if existing is None else load(session, existing.id)
 
 
 def after(session: Session, progress: StudyProgress, step: Step, now: datetime | None = None) -> StoredMatch | None:
@@ -126,16 +126,16 @@ def _after_failure(session: Session, progress: StudyProgress, step: Step, row: M
     """Apply the design's policy after a match that was broken off, which is replaced at most once."""
     then = progress.design.same_for_all.model_failure.then
     if then == REPLACE and row.start_key == _keys(progress, step)[0]:
-        return _begun(session, progress, step, replaces=row.id)
+        return _begin_match(session, progress, step, replaces=row.id)
     if then == END_STUDY:
         end(session, progress, TECHNICAL, match=row.id)
     return None
 
 
-def _begun(session: Session, progress: StudyProgress, step: Step, replaces: str | None = None) -> StoredMatch:
+def _begin_match(session: Session, progress: StudyProgress, step: Step, replaces: str | None = None) -> StoredMatch:
     design, enrolment = progress.design, progress.enrolment
-    planned = _planned(progress, step)
-    partner = _partner(session, progress, step, planned["condition"])
+    planned = _planned_match(progress, step)
+    partner = _partner_seat(session, progress, step, planned["condition"])
     person, seat = StoredSeat(PERSON), planned["seat"]
     key = _keys(progress, step)[0 if replaces is None else 1]
     limits = design.same_for_all.limits
@@ -172,7 +172,7 @@ def _match_source(session: Session, enrolment: Enrolment) -> str:
     return REHEARSAL if wave is None or wave.rehearsal else LIVE
 
 
-def _planned(progress: StudyProgress, step: Step) -> Mapping[str, Any]:
+def _planned_match(progress: StudyProgress, step: Step) -> Mapping[str, Any]:
     """The values drawn for a match. Practice is played under the same condition as the first match that counts."""
     plan = progress.enrolment.plan
     if plan is None or step.number is None or step.kind not in (PRACTICE, MATCH):
@@ -204,7 +204,7 @@ def _partner_model(
     return models_of(session, progress.version)[str(name)]
 
 
-def _partner(session: Session, progress: StudyProgress, step: Step, condition: Mapping[str, str]) -> StoredSeat:
+def _partner_seat(session: Session, progress: StudyProgress, step: Step, condition: Mapping[str, str]) -> StoredSeat:
     """The partner, with the prompt that the condition gives it in addition to the rules; none in practice."""
     seat = StoredSeat.of(_partner_model(session, progress, step, condition))
     named = NO_PROMPT if step.kind == PRACTICE else level_of(progress.design, condition, PROMPT, NO_PROMPT)

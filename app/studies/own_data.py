@@ -103,7 +103,7 @@ def _enrolment_json(session: Session, row: Enrolment) -> JSON:
             )
         ],
         "payments": _payments(session, row),
-        "log": list(_log(session, row)),
+        "log": list(_log_of_enrolment(session, row)),
     }  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def _payments(session: Session, row: Enrolment) -> list[JSON]:
     ]  # fmt: skip
 
 
-def _log(session: Session, row: Enrolment) -> Iterator[JSON]:
+def _log_of_enrolment(session: Session, row: Enrolment) -> Iterator[JSON]:
     events = select(StudyEvent).where(StudyEvent.enrolment_id == row.id).order_by(StudyEvent.id)
     for event in session.scalars(events):
         if event.kind != ASSIGNMENT or row.ending is not None:

@@ -121,7 +121,7 @@ def adjust(
             "an amount other than 0 with %(places)s decimals at most, such as 1.50 or -0.25", places=places
         )
         raise Invalid("amount", expected=expected, got=Verbatim(amount))
-    rows = _settled(session, progress)
+    rows = _settle_and_lock_payments(session, progress)
     left = _left(session, progress, rows)
     if amount < 0 and left + amount < 0:
         raise Invalid(
@@ -142,7 +142,7 @@ def reverse(
     Raises NotFound, Invalid, and Conflict for an adjustment that was already reversed, or that is in a draft.
     """
     text = read_reason("reason", reason)
-    rows = _settled(session, progress)
+    rows = _settle_and_lock_payments(session, progress)
     by_key = {row.key: row for row in rows}
     row = by_key.get(f"{ADJUSTMENT} {number}")
     if row is None:
@@ -185,7 +185,7 @@ def read_reason(field: str, reason: str) -> str:
     return text
 
 
-def _settled(session: Session, progress: StudyProgress) -> Sequence[Payment]:
+def _settle_and_lock_payments(session: Session, progress: StudyProgress) -> Sequence[Payment]:
     """All payments of a person who has ended, locked against drafts until the transaction ends. Raises Conflict."""
     if progress.enrolment.wave_id is not None:
         lock_wave(session, progress.enrolment.wave_id)  # so that no draft includes what is taken away here

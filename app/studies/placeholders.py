@@ -58,7 +58,7 @@ def in_design(design: StudyDesign, texts: Mapping[str, str]) -> Iterator[Placeho
     """All blanks in a design and in the texts that people read, in the order of the design's keys."""
     written = design.model_dump(mode="json", by_alias=True, exclude_unset=True)
     for path, text in _nested_texts(written, ()):
-        yield from _found(path, text)
+        yield from _placeholders_in_text(path, text)
         name = design.text_files.get(path)
         if name is not None:
             for match in _ANYWHERE.finditer(texts[name]):
@@ -69,10 +69,10 @@ def in_wave(settings: Mapping[str, Any]) -> Iterator[Placeholder]:
     """All blanks in the file of a wave: in its codes, the ids at the recruiter, and the return addresses."""
     for key in _OF_WAVE:
         for path, text in _nested_texts(settings.get(key), (key,)):
-            yield from _found(path, text)
+            yield from _placeholders_in_text(path, text)
 
 
-def _found(path: KeyPath, text: str) -> Iterator[Placeholder]:
+def _placeholders_in_text(path: KeyPath, text: str) -> Iterator[Placeholder]:
     match = _ANYWHERE.search(text)
     if match is not None:
         yield Placeholder(path, None, _found_words(match))

@@ -43,8 +43,8 @@ def committed(session: Session, wave: Wave) -> Decimal:
 def committed_before_fee(session: Session, wave: Wave) -> Decimal:
     """Like `committed`, without the fee."""
     design = design_of_wave(session, wave)
-    most, paid = most_a_place(design), _sums(session, wave)
-    played = _players(session, wave)
+    most, paid = most_a_place(design), _amounts_by_enrolment(session, wave)
+    played = _enrolments_that_played(session, wave)
     total = Decimal(0)
     columns = select(Enrolment.id, Enrolment.ending, Enrolment.holds_place, Enrolment.agreed_at)
     for number, ending, holds_place, agreed_at in session.execute(columns.where(Enrolment.wave_id == wave.id)):
@@ -65,7 +65,7 @@ def free_place(session: Session, progress: StudyProgress) -> None:
         note(session, progress, FREED, {})
 
 
-def _sums(session: Session, wave: Wave) -> dict[int, Decimal]:
+def _amounts_by_enrolment(session: Session, wave: Wave) -> dict[int, Decimal]:
     """The amounts owed, by enrolment, plus what was sent beyond them: money that a recruiter paid does not come
     back.
     """
@@ -84,7 +84,7 @@ def _sums(session: Session, wave: Wave) -> dict[int, Decimal]:
     return {number: amount - min(Decimal(0), to_send.get(number, Decimal(0))) for number, amount in owed.items()}
 
 
-def _players(session: Session, wave: Wave) -> set[int | None]:
+def _enrolments_that_played(session: Session, wave: Wave) -> set[int | None]:
     """The enrolments in which a match that counts has begun."""
     rows = (
         select(SeatRow.enrolment_id)

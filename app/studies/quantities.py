@@ -43,7 +43,7 @@ def time_text(time: timedelta) -> str:
     return f"{seconds:g} s"
 
 
-def _amount(raw: Any) -> Decimal:
+def _exact_amount(raw: Any) -> Decimal:
     """The number as it is written: 9.00 and 0.1 are exact."""
     try:
         if isinstance(raw, bool) or not isinstance(raw, str | int | float | Decimal):
@@ -59,7 +59,7 @@ def _amount(raw: Any) -> Decimal:
 
 
 def _money(raw: Any) -> Decimal:
-    amount = _amount(raw)
+    amount = _exact_amount(raw)
     if amount != amount.quantize(CENT):
         raise PydanticCustomError("money", "an amount of money with two decimals at most")
     return amount.quantize(CENT)
@@ -82,4 +82,4 @@ Time = Annotated[
     WithJsonSchema({"type": "string", "pattern": _TIME.pattern}),
 ]
 Money = Annotated[Decimal, BeforeValidator(_money), PlainSerializer(str, return_type=str)]
-Rate = Annotated[Decimal, BeforeValidator(_amount), PlainSerializer(str, return_type=str)]
+Rate = Annotated[Decimal, BeforeValidator(_exact_amount), PlainSerializer(str, return_type=str)]

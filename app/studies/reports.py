@@ -49,14 +49,14 @@ def keep_report(session: Session, progress: StudyProgress, reason: str, text: st
     if match_id is not None:
         body["match"] = match_id
     last = select(StudyEvent.body).where(StudyEvent.enrolment_id == progress.enrolment.id, StudyEvent.kind == REPORT)
-    if _same(session.scalar(last.order_by(StudyEvent.id.desc()).limit(1)), body):
+    if _is_repeated_report(session.scalar(last.order_by(StudyEvent.id.desc()).limit(1)), body):
         return
     if progress.enrolment.wave_id is not None:
         lock_wave(session, progress.enrolment.wave_id)  # so that it comes before or after a simultaneous freeze
     note(session, progress, REPORT, body)
 
 
-def _same(last: Mapping[str, Any] | None, body: Mapping[str, Any]) -> bool:
+def _is_repeated_report(last: Mapping[str, Any] | None, body: Mapping[str, Any]) -> bool:
     """Whether a report repeats the last one; the step is ignored, because a person who left with it is at another
     step.
     """
@@ -96,7 +96,7 @@ def assigned_to(session: Session, report_id: int) -> str | None:
 def assign_report(session: Session, report_id: int, to: str, by: str) -> None:
     """Assign a report to an experimenter: `to` is the name of an account. Raises NotFound."""
     find_user(session, to)
-    _mark(session, report_id, ASSIGNED, by, to=to)
+    _record_report_state(session, report_id, ASSIGNED, by, to=to)
 
 
 def answer_report(session: Session, report_id: int, way: str, text: str, by: str) -> None:
@@ -105,23 +105,23 @@ def answer_report(session: Session, report_id: int, way: str, text: str, by: str
         raise Invalid("way", expected=either(WAYS), got=way)
     event = _locked_report(session, report_id)
     to = _assigned_to(session, event) or by
-    _mark(session, report_id, ANSWERED, by, to=to, way=way, text=_words(text))
+    _record_report_state(session, report_id, ANSWERED, by, to=to, way=way, text=_read_words_of_step(text))
 
 
 def close_report(session: Session, report_id: int, by: str) -> None:
     """Mark a report as closed: nothing is left to do. Raises NotFound."""
-    _mark(session, report_id, CLOSED, by, to=_assigned_to(session, _locked_report(session, report_id)))
+    _record_report_state(session, report_id, CLOSED, by, to=_assigned_to(session, _locked_report(session, report_id)))
 
 
 def reopen_report(session: Session, report_id: int, by: str) -> None:
     """Mark a report as new again, and assigned to nobody. Raises NotFound."""
-    _mark(session, report_id, NEW, by, to=None)
+    _record_report_state(session, report_id, NEW, by, to=None)
 
 
 def note_on_report(session: Session, report_id: int, text: str, by: str) -> None:
     """Add a note to a report. Raises NotFound and Invalid."""
     event = find_event(session, report_id)
-    note_in_wave(session, event.wave_id, NOTE, {"report": report_id, "by": by, "text": _words(text)})
+    note_in_wave(session, event.wave_id, NOTE, {"report": report_id, "by": by, "text": _read_words_of_step(text)})
 
 
 def undo_step(session: Session, report_id: int, by: str, step: int | None = None) -> None:
@@ -153,19 +153,19 @@ def assign_all(session: Session, report_id: int, to: str, by: str) -> None:
 
 def steps_of(session: Session, report: StudyEvent) -> Sequence[StudyEvent]:
     """The experimenters' steps with a report, the first one first."""
-    return _steps(session, StudyEvent.wave_id == report.wave_id, report.id == _REPORT)
+    return _report_steps_where(session, StudyEvent.wave_id == report.wave_id, report.id == _REPORT)
 
 
 def empty_steps(session: Session, report_ids: Sequence[int]) -> None:
     """Remove the words of answers and notes, which may repeat what the person wrote."""
-    for row in _steps(session, _REPORT.in_(report_ids)):
+    for row in _report_steps_where(session, _REPORT.in_(report_ids)):
         row.body = {name: value for name, value in row.body.items() if name not in WORDS}
 
 
 _REPORT = StudyEvent.body["report"].as_integer()
 
 
-def _steps(session: Session, *which: ColumnElement[bool]) -> Sequence[StudyEvent]:
+def _report_steps_where(session: Session, *which: ColumnElement[bool]) -> Sequence[StudyEvent]:
     return session.scalars(select(StudyEvent).where(StudyEvent.kind.in_(STEPS), *which).order_by(StudyEvent.id)).all()
 
 
@@ -180,7 +180,7 @@ def standing_steps(steps: Sequence[StudyEvent]) -> list[StudyEvent]:
     return found
 
 
-def _mark(session: Session, report_id: int, state: str, by: str, **said: Any) -> None:
+def _record_report_state(session: Session, report_id: int, state: str, by: str, **said: Any) -> None:
     """Record a report's state, unless it is already in that state with the same details."""
     event = _locked_report(session, report_id)
     last = _last_mark(session, event)
@@ -200,7 +200,7 @@ def _assigned_to(session: Session, report: StudyEvent) -> str | None:
     return None if last is None else last.body.get("to")
 
 
-def _words(text: str) -> str:
+def _read_words_of_step(text: str) -> str:
     words = text.strip()
     if not 1 <= len(words) <= _MOST_WORDS:
         expected = Phrase("1 to %(most)s characters", most=_MOST_WORDS)

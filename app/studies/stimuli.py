@@ -48,8 +48,8 @@ def plan_of(design: StudyDesign, pieces: Sequence[int], place: PlanPlace) -> dic
     group, among = _group(design, every, place.arm)
     arm = shuffled(every[place.arm], design, _rng(place, group, "order", place.number))
     # A condition that is played several times occupies several places.
-    cells = _cells(design, arm)
-    drawn, spare = _pieces(design, pieces, place, group, among, len(cells))
+    cells = _cell_of_each_match(design, arm)
+    drawn, spare = _drawn_and_spare_pieces(design, pieces, place, group, among, len(cells))
     sides = _sides(design, place, group, among, len(cells))
     roles = tuple(dict.fromkeys(find_game(design.game).roles))
     matches = []
@@ -87,7 +87,7 @@ def _group(design: StudyDesign, every: Sequence[PlannedArm], at: int) -> tuple[s
     return "/".join(source if each == yoking else own[each] for each in factors), members.index(at)
 
 
-def _cells(design: StudyDesign, arm: PlannedArm) -> list[int]:
+def _cell_of_each_match(design: StudyDesign, arm: PlannedArm) -> list[int]:
     """The index of each match's condition, the same in all orders of a group."""
     flat = [tuple(condition[factor] for factor in design.plan.within) for condition in arm.conditions]
     places = {each: at for at, each in enumerate(sorted(set(flat)))}
@@ -99,7 +99,7 @@ def _cells(design: StudyDesign, arm: PlannedArm) -> list[int]:
     return cells
 
 
-def _pieces(
+def _drawn_and_spare_pieces(
     design: StudyDesign, pieces: Sequence[int], place: PlanPlace, group: str, among: int, count: int
 ) -> tuple[list[int], list[int]]:
     """The piece of each cell, and those that a person does not play."""

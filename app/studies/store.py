@@ -76,7 +76,7 @@ def written_design(version: StudyVersion) -> dict[str, Any]:
 
 def design_of(version: StudyVersion) -> StudyDesign:
     """The design of a version, read once."""
-    return _parsed(version.id, version.design["design"], version.design["format"])
+    return _parsed_design(version.id, version.design["design"], version.design["format"])
 
 
 def design_of_wave(session: Session, wave: Wave) -> StudyDesign:
@@ -85,7 +85,7 @@ def design_of_wave(session: Session, wave: Wave) -> StudyDesign:
 
 
 @lru_cache(maxsize=64)
-def _parsed(_version_id: int, text: str, written_in: int) -> StudyDesign:
+def _parsed_design(_version_id: int, text: str, written_in: int) -> StudyDesign:
     """The design with its meaning at the time of writing, regardless of later changes to the preset of endings."""
     design = StudyDesign.model_validate_json(text)
     if written_in >= BY_TIME_IF_INACTIVE or "base" in design.endings.get(INACTIVE, EndingChange()).model_fields_set:

@@ -93,8 +93,8 @@ def read_statuses(path: Path) -> Sequence[VisitStatus]:
     except OSError as error:
         raise Invalid(None, expected="a CSV table", got=Verbatim(str(error)), subject=path.name) from None
     table = read_csv(content, path.name, {name for each in _COLUMNS for name in each}, western=True)
-    written = {_plain(column): column for column in table.columns}
-    named = (_Columns(*(written.get(_plain(column), "") for column in each)) for each in _COLUMNS)
+    written = {_comparable_word(column): column for column in table.columns}
+    named = (_Columns(*(written.get(_comparable_word(column), "") for column in each)) for each in _COLUMNS)
     columns = next((each for each in named if each.visit and each.status), None)
     if columns is None:
         known = ", or ".join(f"{each.visit} and {each.status}" for each in _COLUMNS)
@@ -175,7 +175,7 @@ def _keep_listed(
     """Record which visits a table names, and with which code; and, if `whole`, that there was a table of all."""
     now = datetime.now(UTC)
     endings = {plain_code(code): ending for ending, code in wave.settings.get("codes", {}).items()}
-    people = _people(session, wave)
+    people = _external_ids_by_enrolment(session, wave)
     for visit in visits:
         row = rows.get(visit.external_id)
         if row is not None:
@@ -188,7 +188,7 @@ def _keep_listed(
     session.flush()
 
 
-def _people(session: Session, wave: Wave) -> Mapping[int, str]:
+def _external_ids_by_enrolment(session: Session, wave: Wave) -> Mapping[int, str]:
     """The ids of people in the recruiter's links, by enrolment."""
     rows = (
         select(Enrolment.id, RecruitmentIdentity.external_id)
@@ -237,14 +237,14 @@ def _visit(row: Mapping[str, str], columns: _Columns, place: str) -> VisitStatus
     external_id, status, person, code = (row.get(column, "").removeprefix("'") for column in columns)
     for each in (external_id, person):
         refuse_rounded(each, place)
-    found = _STATUSES.get(_plain(status))
+    found = _STATUSES.get(_comparable_word(status))
     if not external_id or found is None:
         expected = f"an id and a status ({', '.join(_STATUSES)})"
         raise Invalid(None, expected=expected, got=Verbatim(f"{external_id!r}, {status!r}"), subject=place)
     return VisitStatus(external_id, found, person, code)
 
 
-def _plain(word: str) -> str:
+def _comparable_word(word: str) -> str:
     """A heading or a status in the form used for comparison: in one case, with its words joined, whatever separated
     them.
     """

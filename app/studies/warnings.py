@@ -58,13 +58,13 @@ def warnings(design: StudyDesign, texts: Mapping[str, str]) -> Iterator[Warned]:
         yield Warned(("instructions",), f"the objective differs, and {GOAL} is not in the text that explains it")
     if design.quiz is not None and design.quiz.attempts == 1:
         yield Warned(("quiz", "attempts"), "recruiters expect a second attempt before somebody is sent away")
-    yield from _survey(design)
+    yield from _survey_warnings(design)
     yield from _stakes(design)
     yield from _endings(design)
-    yield from _columns(design)
+    yield from _column_name_warnings(design)
 
 
-def _columns(design: StudyDesign) -> Iterator[Warned]:
+def _column_name_warnings(design: StudyDesign) -> Iterator[Warned]:
     """Columns that exports rename because statistics programs do not accept their names."""
     figures = tuple(dict.fromkeys((UTILITY, design.analysis.outcome)))
     renamed = {("conditions",): renamed_outcomes(design, figures), ("survey",): renamed_answers(design)}
@@ -106,7 +106,7 @@ def _assignment(design: StudyDesign) -> Iterator[Warned]:
         yield Warned(("material", "held_out"), "models may be trained on what people play here")
 
 
-def _survey(design: StudyDesign) -> Iterator[Warned]:
+def _survey_warnings(design: StudyDesign) -> Iterator[Warned]:
     questions = design.survey.all
     if attention_checks(design) == 1 and design.minutes > _FEW_MINUTES:
         yield Warned(("survey",), "one attention check in more than five minutes: nobody may be rejected for it alone")

@@ -34,7 +34,7 @@ def change_terms(session: Session, wave: Wave, terms: Mapping[str, Any], by: str
     check_not_frozen(wave)
     if wave.status == CLOSED:
         raise Conflict("wave", expected=Phrase("one that is not closed"), got=Phrase("a closed one"), subject=wave.name)
-    before, after = settings_of(wave), _checked(wave, terms)
+    before, after = settings_of(wave), _wave_file_with_terms(wave, terms)
     _check_places(session, wave, before, after)
     _check_cap(session, wave, before, after)
     if after.closes != before.closes:
@@ -71,7 +71,7 @@ def _is_due(wave: Wave) -> bool:
     return at is not None and at <= datetime.now(UTC)
 
 
-def _checked(wave: Wave, terms: Mapping[str, Any]) -> WaveFile:
+def _wave_file_with_terms(wave: Wave, terms: Mapping[str, Any]) -> WaveFile:
     written = {**wave.settings, **{name: value for name, value in terms.items() if name in TERMS}}
     if written.get(CLOSES) is None:
         written.pop(CLOSES, None)

@@ -31,7 +31,7 @@ def open_wave(session: Session, file: WaveFile, *, rehearsal: bool = False, tria
 
     Raises Invalid for an invalid file, NotFound and Conflict.
     """
-    version = _version(session, file)
+    version = _find_version_for_wave(session, file)
     design = store.design_of(version)
     if not rehearsal and not trial:
         _check_filled_in(version, design, file)
@@ -85,17 +85,17 @@ def find_wave(session: Session, reference: str) -> Wave:
 
 def pause(session: Session, wave: Wave, by: str | None = None) -> None:
     """Stop letting new people in for now. Raises Conflict."""
-    _change(session, wave, PAUSED, (OPEN,), "paused", by)
+    _change_status(session, wave, PAUSED, (OPEN,), "paused", by)
 
 
 def reopen(session: Session, wave: Wave, by: str | None = None) -> None:
     """Let people into a paused wave again. Raises Conflict."""
-    _change(session, wave, OPEN, (PAUSED,), "reopened", by)
+    _change_status(session, wave, OPEN, (PAUSED,), "reopened", by)
 
 
 def close(session: Session, wave: Wave, by: str | None = None) -> None:
     """Close enrolment; people in the wave continue, and are paid. Raises Conflict."""
-    _change(session, wave, CLOSED, (OPEN, PAUSED), "closed", by)
+    _change_status(session, wave, CLOSED, (OPEN, PAUSED), "closed", by)
     wave.closed_at = datetime.now(UTC)
     design = store.design_of_wave(session, wave)
     day = day_of(design.privacy.vendor_ids_deleted, wave.closed_at, wave.closed_at)
@@ -153,7 +153,9 @@ def note(session: Session, wave: Wave, kind: str, by: str | None = None) -> None
     note_in_wave(session, wave.id, kind, by_whom(by))
 
 
-def _change(session: Session, wave: Wave, status: str, before: tuple[str, ...], kind: str, by: str | None) -> None:
+def _change_status(
+    session: Session, wave: Wave, status: str, before: tuple[str, ...], kind: str, by: str | None
+) -> None:
     wave = lock_wave(session, wave.id)
     check_not_frozen(wave)
     if wave.status not in before:
@@ -171,7 +173,7 @@ def _wave_conflict(wave: Wave, expected: Phrase, got: Phrase) -> Conflict:
     return Conflict("wave", expected=expected, got=got, subject=Verbatim(wave.name))
 
 
-def _version(session: Session, file: WaveFile) -> StudyVersion:
+def _find_version_for_wave(session: Session, file: WaveFile) -> StudyVersion:
     try:
         return store.find_version(session, file.of)
     except NotFound as error:

@@ -50,7 +50,7 @@ class ApiEmbedder:
         # Servers refuse an empty text or embed it as they like.
         wanted = {"model": self._options.model, "input": [text if text.strip() else "." for text in texts]}
         found = await send(self._options, json.dumps({**wanted, **self._options.extra}).encode(), 0, EMBEDDINGS)
-        self.calls.append(self._call(texts, found))
+        self.calls.append(self._request_as_generation(texts, found))
         if isinstance(found, ChatFailure):
             raise EmbedderFailed(found.what)
         try:
@@ -58,7 +58,7 @@ class ApiEmbedder:
         except ValueError as error:
             raise EmbedderFailed(f"{self.name}: {error}") from None
 
-    def _call(self, texts: Sequence[str], found: ChatResponse | ChatFailure) -> Generation:
+    def _request_as_generation(self, texts: Sequence[str], found: ChatResponse | ChatFailure) -> Generation:
         """A request as model calls are stored: its texts are the prompt, and there is no answer to show."""
         usage = Usage() if isinstance(found, ChatFailure) else read_usage(found.body)
         call = Generation(

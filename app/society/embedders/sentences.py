@@ -34,11 +34,11 @@ class SentenceEmbedder:
         if not texts:
             return np.zeros((0, 1), dtype=np.float32)
         if self._model is None:
-            self._model = self._load()
+            self._model = self._load_sentence_model()
         rows = self._model.encode(list(texts), convert_to_numpy=True, show_progress_bar=False)
         return unit_rows(rows, len(texts), self.name)
 
-    def _load(self) -> Any:
+    def _load_sentence_model(self) -> Any:
         library = importlib.import_module(LIBRARY)
         try:
             return library.SentenceTransformer(self._path, device="cpu")

@@ -70,9 +70,9 @@ class ReadRating:
 def read_rating(text: str, form: RatingForm) -> ReadRating:
     """The rating and the reason in a text. The rating is None if there is none, or it is ambiguous."""
     if (fields := fields_of(text)) is not None:
-        found = _found(fields.text, form)
+        found = _chosen_candidate(fields.text, form)
         return ReadRating(found.rating if found else None, fields.reason or _without_label(text))
-    found = _found(text, form)
+    found = _chosen_candidate(text, form)
     if found is None:
         return ReadRating(None, _without_label(text))
     leads = not text[: found.begin].strip(_EDGES)
@@ -84,7 +84,7 @@ def read_rating(text: str, form: RatingForm) -> ReadRating:
 # ---- Deciding -------------------------------------------------------------------------
 
 
-def _found(text: str, form: RatingForm) -> Candidate | None:
+def _chosen_candidate(text: str, form: RatingForm) -> Candidate | None:
     """The candidate that is used; one without a rating if it is ambiguous."""
     plain = plain_text(text)
     ours, others = mentions(plain, form.low, form.high)
@@ -94,7 +94,7 @@ def _found(text: str, form: RatingForm) -> Candidate | None:
     found = [*_unquoted(plain, _outside(reasons, plain, tokens, found))]
     if any(not _is_within(reasons, each.begin) for each in others):
         found = [each if each.has_scale else replace(each, rating=None) for each in found]
-    found = _settled(plain, [each for each in found if each.aspect in (None, form.aspect)])
+    found = _candidates_after_correction(plain, [each for each in found if each.aspect in (None, form.aspect)])
     for preferred in (
         [each for each in found if each.aspect == form.aspect and each.strength >= Strength.NAMED],
         [each for each in found if each.is_final],
@@ -190,7 +190,7 @@ def _after(tokens: Tokens, found: Candidate) -> Sequence[Token]:
     return [each for each in tokens[found.at + 1 : found.at + 40] if each.begin >= found.end]
 
 
-def _settled(text: str, found: Sequence[Candidate]) -> list[Candidate]:
+def _candidates_after_correction(text: str, found: Sequence[Candidate]) -> list[Candidate]:
     """The candidates after the last words that take back what precedes them."""
     for place in range(len(found) - 1, 0, -1):
         if _CORRECTION.search(text, found[place - 1].end, found[place].end):

@@ -88,7 +88,7 @@ class Finder:
         while at < len(self._tokens):
             if self._tokens.is_number(at):
                 value = value_at(self._tokens, at, self._low, self._high)
-                found = self._rated(at, value)
+                found = self._candidate_at(at, value)
                 is_read = found is not None or self._tokens.kind(at) == NUMBER
                 at = max(at + 1, value.end) if is_read else at + 1
             else:
@@ -99,7 +99,7 @@ class Finder:
 
     # ---- Ways to rate --------------------------------------------------------------------
 
-    def _rated(self, at: int, value: Value) -> Candidate | None:
+    def _candidate_at(self, at: int, value: Value) -> Candidate | None:
         if self._tokens.kind(at) == WORD and not (value.may_end or value.has_scale or value.has_points):
             return None  # "one of the best"
         if self._tokens.text(at) in _ARTICLES and words.RATING in self._tokens.roles(at + 1) and not value.has_points:
@@ -127,7 +127,7 @@ class Finder:
         if is_doubtful and not (value.may_end or value.has_scale):
             return None  # "Note: 3 things"
         is_clear = label.is_usual and is_parted and before.opens_field
-        return self._made(at, value, before, Strength.LABELLED if is_clear else Strength.NAMED, label)
+        return self._make_candidate(at, value, before, Strength.LABELLED if is_clear else Strength.NAMED, label)
 
     def _alone(self, at: int, value: Value, before: Before) -> Candidate | None:
         """A candidate on its own line, or at the start of the text: "6", "(4)", "6 - it is honest", "6 (good)"."""
@@ -152,7 +152,7 @@ class Finder:
             # Where the reason comes first, a number at the beginning is part of it.
             opens = before.opens_text and (self._rating_first or value.has_scale or value.aspect is not None)
             is_rating = opens and (value.aspect is not None or self._is_followed(value.end))
-        return self._made(at, value, before, strength, is_apart=True) if is_rating else None
+        return self._make_candidate(at, value, before, strength, is_apart=True) if is_rating else None
 
     def _stated(self, at: int, value: Value, before: Before) -> Candidate | None:
         """A candidate in a sentence that rates: "I would give it a 6", "6/7 for me", "この回答には4点をつけます"."""
@@ -164,7 +164,7 @@ class Finder:
             return None  # "my rating was 3"
         if (told := self._is_told_to_be_it(value)) is not None:
             value = value if told else value._replace(number=None)
-            return self._made(at, value, before, Strength.STATED)
+            return self._make_candidate(at, value, before, Strength.STATED)
         verbs = [place for place, each in enumerate(said) if each.roles & {words.VERB, words.OWN_VERB}]
         between = said[verbs[-1] + 1 :] if verbs else said
         if not value.may_end or words.BOUND in roles_in(between):
@@ -173,7 +173,9 @@ class Finder:
         is_known = self._labels.are_known(said) and (speaks or not verbs)
         if (speaks and self._labels.are_known(between)) or (is_known and self._is_said_to_be_one(said, roles, value)):
             aspect = self._labels.aspect(said[-6:])
-            return self._made(at, value, before, Strength.STATED, Label(aspect, is_final=False, is_rating=False))
+            return self._make_candidate(
+                at, value, before, Strength.STATED, Label(aspect, is_final=False, is_rating=False)
+            )
         return None
 
     def _withheld(self, at: int) -> Candidate | None:
@@ -274,7 +276,7 @@ class Finder:
             return False
         return self._tokens.text(value.end) == ")" or value.number == 1 or self._listed > 1
 
-    def _made(
+    def _make_candidate(
         self,
         at: int,
         value: Value,

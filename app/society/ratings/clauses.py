@@ -40,10 +40,12 @@ class Clauses:
         found = self.without_brackets(begin, at)
         opens_line = begin == 0 or self._tokens.kind(begin - 1) == LINE
         if opens_line and not any(each.kind == WORD for each in found) and (above := self._label_above(begin)):
-            return Before([*above[1], *found], self._place(above[0]), opens_field=True, opens_text=False)
+            return Before(
+                [*above[1], *found], self._position_after_bullets(above[0]), opens_field=True, opens_text=False
+            )
         opens_field = opens_line or self._tokens.text(begin - 1) in _FIELD_ENDS
         opens_text = begin <= self._first_said <= at
-        return Before(found, self._place(begin), opens_field=opens_field, opens_text=opens_text)
+        return Before(found, self._position_after_bullets(begin), opens_field=opens_field, opens_text=opens_text)
 
     def _label_above(self, begin: int) -> tuple[int, Sequence[Token]] | None:
         """The label on the line above, with at most two empty lines between; where it begins, and its tokens."""
@@ -99,7 +101,7 @@ class Clauses:
             if (each.text not in _BRACKETS and each.kind != LINE) or not each.text
         ]
 
-    def _place(self, begin: int) -> int:
+    def _position_after_bullets(self, begin: int) -> int:
         """The position in the text where a clause begins, skipping bullets."""
         while begin < self._last and self._tokens.text(begin) in BULLETS:
             begin += 1

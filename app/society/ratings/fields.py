@@ -36,20 +36,22 @@ def _of_json(text: str) -> Fields | None:
     except (ValueError, RecursionError):
         return None
     reasons: list[str] = []
-    lines = [*_lines(found, reasons)]
+    lines = [*_lines_of_json(found, reasons)]
     if not lines:
         return None
     return Fields("\n".join((text[:begin], *lines, text[end:])), "\n".join(reasons) if reasons else None)
 
 
-def _lines(found: Any, reasons: list[str]) -> Iterator[str]:
+def _lines_of_json(found: Any, reasons: list[str]) -> Iterator[str]:
     """A line for each leaf, with the keys that lead to it; reasons are collected separately."""
     open_ones: list[tuple[Any, tuple[str, ...]]] = [(found, ())]
     while open_ones:
         value, path = open_ones.pop()
         if isinstance(value, Mapping):
             named = tuple(str(each) for key, each in value.items() if key.lower() in _NAMING and isinstance(each, str))
-            inner = [(each, (*path, *named, _words(key))) for key, each in value.items() if key.lower() not in _NAMING]
+            inner = [
+                (each, (*path, *named, _words_of_key(key))) for key, each in value.items() if key.lower() not in _NAMING
+            ]
         elif isinstance(value, list):
             inner = [(each, path if len(value) == 1 or isinstance(each, Mapping) else (*path, f"item {at}"))
                      for at, each in enumerate(value)]  # fmt: skip
@@ -64,7 +66,7 @@ def _lines(found: Any, reasons: list[str]) -> Iterator[str]:
             open_ones.extend(reversed(inner))
 
 
-def _words(key: str) -> str:
+def _words_of_key(key: str) -> str:
     return _CAMEL.sub(" ", key)
 
 
@@ -77,10 +79,10 @@ def _of_tables(text: str) -> Fields | None:
     reasons: list[str] = []
     at, is_any = 0, False
     while at < len(lines):
-        rows = _rows(lines, at)
+        rows = _rows_of_table(lines, at)
         if len(rows) > 1:
             is_any = True
-            told += _told(rows, reasons)
+            told += _lines_of_table(rows, reasons)
             at += len(rows)
         else:
             told.append(lines[at])
@@ -88,7 +90,7 @@ def _of_tables(text: str) -> Fields | None:
     return Fields("\n".join(told), "\n".join(reasons) if reasons else None) if is_any else None
 
 
-def _rows(lines: Sequence[str], at: int) -> list[list[str]]:
+def _rows_of_table(lines: Sequence[str], at: int) -> list[list[str]]:
     """The rows of the table that begins at a line; a divider is an empty row."""
     rows: list[list[str]] = []
     while at + len(rows) < len(lines) and "|" in (line := lines[at + len(rows)]):
@@ -108,7 +110,7 @@ def _listed(lines: Sequence[str], at: int) -> list[list[str]]:
     return [names, values] if len(values) == len(names) and any(map(_has_digit, values)) else []
 
 
-def _told(rows: Sequence[Sequence[str]], reasons: list[str]) -> Iterator[str]:
+def _lines_of_table(rows: Sequence[Sequence[str]], reasons: list[str]) -> Iterator[str]:
     header: Sequence[str] = () if any(map(_has_digit, rows[0])) else rows[0]
     for row in rows[1:] if header else rows:
         subject = row[0] if row and not _has_digit(row[0]) else ""

@@ -77,7 +77,7 @@ def mentions(text: str, low: int, high: int) -> tuple[list[Mention], list[Mentio
 def _ranges(text: str, low: int, high: int) -> Iterator[Mention]:
     for pattern in (_RANGE, _JOINED_RANGE):
         for match in pattern.finditer(text):
-            least, most = _number(match["low"]), _number(match["high"])
+            least, most = _parse_scale_number(match["low"]), _parse_scale_number(match["high"])
             if least < most and ((least, most) == (low, high) or _is_scale(text, match, least, most)):
                 yield Mention(least, most, match.start(), match.end())
 
@@ -98,12 +98,12 @@ def _tops(text: str) -> Iterator[Mention]:
     for pattern in _TOPS:
         for match in pattern.finditer(text):
             raw = next(each for each in match.groups() if each is not None)
-            yield Mention(None, _number(raw), match.start(), match.end())
+            yield Mention(None, _parse_scale_number(raw), match.start(), match.end())
     for match in _OUT_OF.finditer(text):
         # "6 out of 7" is a number on a scale, and is read as such.
         before = folded(match["before"].strip(" ("))
         if not before[-1:].isdigit() and before not in number_words():
-            yield Mention(None, _number(match["top"]), match.end("before"), match.end())
+            yield Mention(None, _parse_scale_number(match["top"]), match.end("before"), match.end())
 
 
 def _legends(text: str) -> Iterator[Mention]:
@@ -112,7 +112,7 @@ def _legends(text: str) -> Iterator[Mention]:
     for match in (*_LEGEND.finditer(text), None):
         if group and (match is None or match.start() - group[-1].end() > _MOST_APART):
             if len(group) > 1:
-                numbers = [_number(each["at"]) for each in group]
+                numbers = [_parse_scale_number(each["at"]) for each in group]
                 last = _ENTRY.match(text, group[-1].end())
                 yield Mention(min(numbers), max(numbers), group[0].start(), last.end() if last else group[-1].end())
             group = []
@@ -120,7 +120,7 @@ def _legends(text: str) -> Iterator[Mention]:
             group.append(match)
 
 
-def _number(raw: str) -> float:
+def _parse_scale_number(raw: str) -> float:
     name = folded(raw)
     if name == "hundred":
         return 100

@@ -42,7 +42,7 @@ _CIRCLED = {0x2460: 1, 0x2776: 1, 0x2780: 1, 0x278A: 1}  # the first of nine in 
 
 
 @lru_cache(maxsize=4096)
-def _plain(character: str) -> str:
+def _plain_character(character: str) -> str:
     if character.isascii():
         return " " if character in "\t\r\x0b\x0c\x00" else character
     if (digit := unicodedata.decimal(character, None)) is not None:
@@ -88,7 +88,7 @@ def _blank(match: re.Match[str]) -> str:
 
 def plain_text(text: str) -> str:
     """The text without thoughts, quotations and markup, of the same length."""
-    found = "".join(map(_plain, text))
+    found = "".join(map(_plain_character, text))
     found = _DOTS.sub(lambda match: "…".ljust(len(match[0])), _without_thoughts(found))
     found = _STRUCK.sub(_blank, found)
     found = _without_quotations(found)

@@ -34,7 +34,7 @@ class Value(NamedTuple):
 
 def value_at(tokens: Tokens, at: int, low: int, high: int, corrections: int = 3) -> Value:
     """The number that begins at a token, on the scale from `low` to `high`, or the number that corrects it."""
-    number, end = _parsed(tokens, at)
+    number, end = _number_and_end(tokens, at)
     sign = _sign(tokens, at)
     is_other = _is_part(tokens, at, end) or (sign != 0 and low >= 0)
     if number is not None:
@@ -58,7 +58,7 @@ def value_at(tokens: Tokens, at: int, low: int, high: int, corrections: int = 3)
 # ---- The number itself -------------------------------------------------------------------
 
 
-def _parsed(tokens: Tokens, at: int) -> tuple[float | None, int]:
+def _number_and_end(tokens: Tokens, at: int) -> tuple[float | None, int]:
     """A number and the position of the next token; the number is None for a date, a version or thousands."""
     raw = tokens[at].text
     if tokens[at].kind == WORD:
@@ -137,7 +137,7 @@ def _scale_at(tokens: Tokens, end: int, high: int) -> tuple[bool, bool, int]:
         return True, False, at + 1 + (is_open and tokens.text(at + 1) in (")", "]"))
     if not tokens.is_number(at):
         return False, (is_slash and tokens.kind(at) != WORD) or tokens.text(end) == "of", end
-    top, behind = _parsed(tokens, at)
+    top, behind = _number_and_end(tokens, at)
     is_date = tokens.touches(behind) and (
         tokens.text(behind) in ("/", "%") or (tokens.kind(behind) == WORD and tokens.text(behind).isascii())
     )
@@ -150,12 +150,12 @@ def _scale_at(tokens: Tokens, end: int, high: int) -> tuple[bool, bool, int]:
 
 def _range_end(tokens: Tokens, end: int) -> int:
     """The token after the last number of a range."""
-    while (joined := _joined(tokens, end)) is not None:
+    while (joined := _joined_number_position(tokens, end)) is not None:
         end = joined + 1
     return end
 
 
-def _joined(tokens: Tokens, end: int) -> int | None:
+def _joined_number_position(tokens: Tokens, end: int) -> int | None:
     """The token of the other number of "3-4", "5 or 6", "5, maybe 6"; None for a number without such a partner."""
     at, is_joined = end, False
     while at < end + 4 and not tokens.is_number(at):
@@ -205,7 +205,7 @@ def _takes_back(tokens: Tokens, at: int) -> bool:
 
 def _is_one_of_several(tokens: Tokens, end: int) -> bool:
     """Whether another number is given with this one, as an alternative, a part of a range, or for another time."""
-    is_range = _joined(tokens, end) is not None or _is_between(tokens, end)
+    is_range = _joined_number_position(tokens, end) is not None or _is_between(tokens, end)
     if is_range or words.WHEN in tokens.roles(end) or tokens.text(end) == "?":
         return True
     if words.EARLIER in tokens.roles(end + (tokens.text(end) == "at")) or _is_conditional(tokens, end):

@@ -374,7 +374,7 @@ def folded(word: str) -> str:
     return word.casefold().replace("ı", "i").replace("ł", "l").replace("’", "'")
 
 
-def _split(words: str) -> list[str]:
+def _folded_words(words: str) -> list[str]:
     return [folded(word) for word in words.split()]
 
 
@@ -384,7 +384,7 @@ def _lexicon() -> tuple[Mapping[str, frozenset[str]], Mapping[str, frozenset[str
     whole: dict[str, set[str]] = {}
     begun: dict[str, set[str]] = {}
     for role, words in (*_ROLES.items(), *((f"{ASPECT} {name}", words) for name, words in ASPECTS.items())):
-        for word in _split(words):
+        for word in _folded_words(words):
             known = begun if word.endswith("*") else whole
             known.setdefault(word.removesuffix("*"), set()).add(role)
     return tuple({word: frozenset(roles) for word, roles in known.items()} for known in (whole, begun))  # type: ignore[return-value]
@@ -408,7 +408,7 @@ def aspect_of(word: str) -> str | None:
 @lru_cache(maxsize=1)
 def number_words() -> Mapping[str, int]:
     """The numbers from 0 to 10 by folded word."""
-    return {word: number for number, words in enumerate(_NUMBERS) for word in _split(words)}
+    return {word: number for number, words in enumerate(_NUMBERS) for word in _folded_words(words)}
 
 
 @lru_cache(maxsize=1)

@@ -39,7 +39,7 @@ class Bot:
         async with Browser(self._server) as first, Browser(self._server) as second:
             self._browsers = [first, second] if two else [first]
             try:
-                await self._enter()
+                await self._enter_study()
                 await self._walk()
             except (PageFailed, SeatLost, TimeoutError) as error:
                 self.notes.surprises.append(f"{type(error).__name__}: {error}")
@@ -50,7 +50,7 @@ class Bot:
         """The browser to use now; a bot with two browsers alternates between them."""
         return self._browsers[self._turn % len(self._browsers)]
 
-    async def _enter(self) -> None:
+    async def _enter_study(self) -> None:
         for browser in self._browsers:
             if self.notes.token is not None:  # the recruitment link works only in the first browser
                 shown = await browser.get(f"{_PRIVATE_LINK}{self.notes.token}")
@@ -89,11 +89,11 @@ class Bot:
             if not self.notes.steps or self.notes.steps[-1] != step:
                 self.notes.steps.append(step)
             if self.notes.habit == "withdraws" and len(self.notes.steps) >= self._stop_at and not step.startswith("de"):
-                await self._withdraw(link)
+                await self._withdraw_from_study(link)
                 continue
             if "here" in form.fields and not await self._is_here(shown):
                 continue
-            await self._answer(shown, form, step)
+            await self._answer_step(shown, form, step)
         self.notes.surprises.append(f"came to no end within {_MOST_PAGES} pages; the last was {self.notes.steps[-1:]}")
 
     async def _is_here(self, shown: Shown) -> bool:
@@ -112,25 +112,25 @@ class Bot:
         if shown.status != 200:
             self.notes.surprises.append(f"status {shown.status} at {shown.path}")
 
-    async def _withdraw(self, link: str) -> None:
+    async def _withdraw_from_study(self, link: str) -> None:
         self._stop_at = _MOST_PAGES
         shown = await self._browser.get(f"{link}/leave")
-        form = next((each for each in shown.page.forms if self._act(each) == "stop"), None)
+        form = next((each for each in shown.page.forms if self._act_of_form(each) == "stop"), None)
         if form is None:
             self.notes.surprises.append("found no button to stop")
         else:
             await self._browser.send(shown, form, [])
 
     @staticmethod
-    def _act(form: Form) -> str:
+    def _act_of_form(form: Form) -> str:
         return form.fields["act"].value if "act" in form.fields else ""
 
-    async def _answer(self, shown: Shown, form: Form, step: str) -> None:
+    async def _answer_step(self, shown: Shown, form: Form, step: str) -> None:
         habit = self.notes.habit
         if habit == "refreshes":
             shown = await self._browser.get(shown.path)
         await self._come_back(shown)
-        values = self._filled(form, self._answers(self.notes.token or ""), wrong=habit == "fails the quiz")
+        values = self._form_values(form, self._answers(self.notes.token or ""), wrong=habit == "fails the quiz")
         if step == "consent" and habit == "declines":
             values = [("answer", "no")]
         if habit == "double-clicks":
@@ -153,7 +153,7 @@ class Bot:
             if (form := next((each for each in back.page.forms if each.method == "post"), None)) is not None:
                 await self._browser.send(back, form, [])
 
-    def _filled(self, form: Form, right: Mapping[str, str], *, wrong: bool) -> list[tuple[str, str]]:
+    def _form_values(self, form: Form, right: Mapping[str, str], *, wrong: bool) -> list[tuple[str, str]]:
         found: list[tuple[str, str]] = []
         for each in form.fields.values():
             if each.kind == "hidden" or each.name.endswith(".skip"):
@@ -183,7 +183,7 @@ class Bot:
                 if habit == "goes silent" and self.notes.matches:
                     await seat.wait_for_end(_TURN_SECONDS)
                     break
-                await self._move(seat)
+                await self._make_move(seat)
                 if habit == "leaves and comes back" and not self._has_left:
                     self._has_left = True
                     return
@@ -192,7 +192,7 @@ class Bot:
                 self.notes.utilities[data["match"]] = outcome["utility"]
         self.notes.matches += 1
 
-    async def _move(self, seat: BotSeat) -> None:
+    async def _make_move(self, seat: BotSeat) -> None:
         habit = self.notes.habit
         timing: dict[str, Any] = {"first_input": 400, "typing": 900, "sent": 1500, "keys": 20, "typed": 20}
         if habit == "pastes":

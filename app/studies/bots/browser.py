@@ -51,15 +51,15 @@ class Browser:
 
     async def get(self, path: str) -> Shown:
         """The page at a path, after redirects. Raises PageFailed."""
-        return await self._request("GET", urljoin(self._server, path), None)
+        return await self._request_page("GET", urljoin(self._server, path), None)
 
     async def send(self, shown: Shown, form: Form, values: Iterable[tuple[str, str]]) -> Shown:
         """The page that a form leads to. Raises PageFailed."""
         hidden = [(each.name, each.value) for each in form.fields.values() if each.kind == "hidden"]
         address = urljoin(shown.address, form.action) if form.action else shown.address
-        return await self._request("POST", address, [*hidden, *values])
+        return await self._request_page("POST", address, [*hidden, *values])
 
-    async def _request(self, method: str, address: str, data: list[tuple[str, str]] | None) -> Shown:
+    async def _request_page(self, method: str, address: str, data: list[tuple[str, str]] | None) -> Shown:
         deadline = asyncio.get_running_loop().time() + PATIENCE
         headers = {} if data is None else {"Referer": address, "Origin": self._server}
         while True:

@@ -28,7 +28,7 @@ _TURN, _GRACE = "20 s", "10 s"  # how long a silent bot is waited for, and then 
 def open_rehearsal(session: Session, reference: str, count: int, *, live: bool) -> Wave:
     """Open a wave of a copy of a version, with `count` places for bots. Raises NotFound for an unknown version."""
     original = store.find_version(session, reference)
-    version, _ = store.load(session, _copy(original, live=live))
+    version, _ = store.load(session, _rehearsal_design(original, live=live))
     study = session.get_one(Study, version.study_id)
     design = store.design_of(version)
     most = (highest_base(design) + design.pay.most_a_person) * (count + 1)
@@ -49,7 +49,7 @@ def link_of(session: Session, wave: Wave) -> str:
     return f"/s/{study}/{wave.name}?{ID_PARAMETER}="
 
 
-def _copy(original: StudyVersion, *, live: bool) -> LoadedDesign:
+def _rehearsal_design(original: StudyVersion, *, live: bool) -> LoadedDesign:
     """A version under another name; unless it is `live`, with scripted partners and without pauses."""
     written: dict[str, Any] = store.written_design(original)
     written["study"] = f"{written['study'][: 40 - len(REHEARSAL_SUFFIX)]}{REHEARSAL_SUFFIX}"

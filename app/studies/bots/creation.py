@@ -12,10 +12,10 @@ from app.studies.bots import job
 from app.studies.bots.spec import RehearsalSpec
 
 
-def _create(
+def _create_rehearsal(
     session: Session, request: JobRequest[Any], *, queued: bool, requester: Requester | None
 ) -> Sequence[Rehearsal]:
     return [job.create(session, request.spec, queued=queued, requester=requester)]
 
 
-CREATION = JobCreation(spec=RehearsalSpec, create=_create)
+CREATION = JobCreation(spec=RehearsalSpec, create=_create_rehearsal)

@@ -8,14 +8,14 @@ from app.studies.bots.job import REHEARSAL
 from app.studies.bots.listing import RehearsalListItem
 
 
-def _partners(item: RehearsalListItem) -> Phrase:
+def _partners_of_bots(item: RehearsalListItem) -> Phrase:
     return Phrase("the models of the study") if item.row.live else Phrase("scripted players")
 
 
 _ASKED = (
     fact("bots", "Bots"),
     fact("seed", "Seed", digits="0"),
-    fact("partners", "Partners", _partners, seen=PAGES),
+    fact("partners", "Partners", _partners_of_bots, seen=PAGES),
     fact("wave", "Wave of the copy", lambda each: Reference("wave", each.row.wave_id, Verbatim(each.row.wave_id))),
 )
 PAGE: JobPage[Rehearsal] = JobPage(

@@ -85,7 +85,7 @@ class _RehearsalRunner:
                 await asyncio.wait({sending}, timeout=TICK)
             if sending.done():
                 sending.result()
-                await asyncio.to_thread(insist, self._context.database, self._finish, AWAY)
+                await asyncio.to_thread(insist, self._context.database, self._finish_rehearsal, AWAY)
         finally:
             sending.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -134,7 +134,7 @@ class _RehearsalRunner:
         for notes in [*self._finished]:  # it grows meanwhile
             session.merge(RehearsedBot(rehearsal_id=self._number, number=notes.number, notes=asdict(notes)))
 
-    def _finish(self, session: Session) -> None:
+    def _finish_rehearsal(self, session: Session) -> None:
         row = REHEARSAL.locked(session, self._number, self._context.owner)
         if row is None:
             return

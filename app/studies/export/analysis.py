@@ -84,11 +84,11 @@ class AnalysedPerson(NamedTuple):
 # ---- Columns ---------------------------------------------------------------
 
 
-def _measured(name: str) -> Callable[[Any], Any]:
+def _measure_reader(name: str) -> Callable[[Any], Any]:
     return lambda row: row.measured.get(name)
 
 
-def _outcome(name: str) -> Callable[[Any], Any]:
+def _outcome_reader(name: str) -> Callable[[Any], Any]:
     return lambda row: row.outcomes.get(name)
 
 
@@ -119,17 +119,18 @@ def analysis_columns(scope: ExportScope) -> list[Column]:
         Column("excluded_by", "text", "The rules of the design that exclude the person, one after the other; a rule"
                " about a question that is asked several times holds if it holds once, and no rule holds for what the"
                " person was not asked.",
-               " | ".join(_rules(scope)) or "empty, as there are none"),
-        *(Column(name, kind, meaning, f"{values}; {_UNKNOWN}", _measured(name))
+               " | ".join(_exclusion_rules(scope)) or "empty, as there are none"),
+        *(Column(name, kind, meaning, f"{values}; {_UNKNOWN}", _measure_reader(name))
           for name, kind, meaning, values in _MEASURES),
         *(Column(outcome_name(figure, condition), "number",
                  f"The mean {figure} of the person's matches under {_in_words(condition)}.",
-                 "empty without such a match, and for who withdrew all data", _outcome(outcome_key(figure, condition)))
+                 "empty without such a match, and for who withdrew all data",
+                 _outcome_reader(outcome_key(figure, condition)))
           for figure, condition in _outcome_columns(scope)),
     ]  # fmt: skip
 
 
-def _rules(scope: ExportScope) -> list[str]:
+def _exclusion_rules(scope: ExportScope) -> list[str]:
     return list(dict.fromkeys(rule for design in scope.designs.values() for rule in design.analysis.exclude))
 
 
@@ -195,8 +196,8 @@ def _analysed(scope: ExportScope, row: Any, played: Sequence[PlayedRow], times: 
         checks = _attention(design, person)
         measured = _measures_of(design, row, person, checks, played, times)
         for figure in dict.fromkeys((UTILITY, design.analysis.outcome)):
-            outcomes.update(_means(design, figure, played))
-        excluded = [rule for rule in design.analysis.exclude if _holds(rule, measured, checks, person)]
+            outcomes.update(_mean_figures_by_condition(design, figure, played))
+        excluded = [rule for rule in design.analysis.exclude if _is_excluded_by_rule(rule, measured, checks, person)]
     return AnalysedPerson(
         row.participant, row.wave, row.version, row.arm, row.device, row.stratum, row.ending, data, measured, outcomes,
         "; ".join(excluded),
@@ -243,7 +244,9 @@ def _share(part: float, whole: float) -> float | None:
     return round(min(1.0, part / whole), 6) if whole else None
 
 
-def _holds(text: str, measured: Mapping[str, float | None], checks: AttentionChecks, person: PersonAnswers) -> bool:
+def _is_excluded_by_rule(
+    text: str, measured: Mapping[str, float | None], checks: AttentionChecks, person: PersonAnswers
+) -> bool:
     """Whether a rule excludes a person.
 
     Questions that were not asked exclude nobody: a rule about attention holds only if it would also hold had the person
@@ -258,7 +261,9 @@ def _holds(text: str, measured: Mapping[str, float | None], checks: AttentionChe
     return any(rule.holds(answer) for answer in given if isinstance(answer, str | int | float))
 
 
-def _means(design: StudyDesign, figure: str, played: Sequence[PlayedRow]) -> Iterator[tuple[str, float]]:
+def _mean_figures_by_condition(
+    design: StudyDesign, figure: str, played: Sequence[PlayedRow]
+) -> Iterator[tuple[str, float]]:
     """The mean of a figure under each condition in which the person played."""
     values = _match_values(design, figure, played)
     by_name: dict[str, list[float]] = {}

@@ -135,13 +135,13 @@ def _tables(session: Session, scope: ExportScope) -> Iterator[DataTable]:
         return
     yield DataTable("analysis", analysis_columns(scope), analysis_rows(session, scope))
     public = scope.public
-    yield DataTable("surveys", SURVEYS, survey_rows(_people(session, scope), public=public))
-    yield DataTable("answers", answer_columns(scope), answer_rows(_people(session, scope), public=public))
-    yield DataTable("quizzes", QUIZZES, quiz_rows(_people(session, scope)))
+    yield DataTable("surveys", SURVEYS, survey_rows(_answers_of_people(session, scope), public=public))
+    yield DataTable("answers", answer_columns(scope), answer_rows(_answers_of_people(session, scope), public=public))
+    yield DataTable("quizzes", QUIZZES, quiz_rows(_answers_of_people(session, scope)))
     yield from stored_tables(session, scope)
 
 
-def _people(session: Session, scope: ExportScope) -> Iterator[PersonAnswers]:
+def _answers_of_people(session: Session, scope: ExportScope) -> Iterator[PersonAnswers]:
     people = of_people(select(Enrolment.step, Enrolment.answers, *OF_WHOM, *DATA_OF), scope)
     return (person_answers(scope, row) for row in streamed(session, people))
 

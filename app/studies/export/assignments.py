@@ -110,10 +110,10 @@ def material(scope: ExportScope) -> DataTable:
         Column("piece", "integer", "The number of the piece, as in matches.csv.", "from 0", lambda row: row[1]),
         Column("content", "json", "The piece.", "an object or a word", lambda row: row[2]),
     )
-    return DataTable("material", columns, _pieces(scope))
+    return DataTable("material", columns, _pieces_of_versions(scope))
 
 
-def _pieces(scope: ExportScope) -> Iterator[tuple[int, int, Any]]:
+def _pieces_of_versions(scope: ExportScope) -> Iterator[tuple[int, int, Any]]:
     for version in scope.versions.values():
         for number, piece in enumerate(version.design["material"]):
             yield version.number, number, piece

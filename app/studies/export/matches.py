@@ -33,11 +33,11 @@ def tables(scope: ExportScope) -> list[StoredTable]:
     """Both tables."""
     return [
         StoredTable("matches", _match_columns(scope), _select_matches(scope)),
-        StoredTable("moves", _move_columns(scope), _moves(scope)),
+        StoredTable("moves", _move_columns(scope), _select_moves(scope)),
     ]
 
 
-def _planned(row: Any) -> Mapping[str, Any]:
+def _plan_for_match(row: Any) -> Mapping[str, Any]:
     """The person's plan for a match."""
     plan = row.plan or {}
     matches = plan.get("matches", [])
@@ -47,8 +47,8 @@ def _planned(row: Any) -> Mapping[str, Any]:
     return found
 
 
-def _condition(factor: str) -> Callable[[Any], Any]:
-    return lambda row: _planned(row).get("condition", {}).get(factor)
+def _planned_condition_reader(factor: str) -> Callable[[Any], Any]:
+    return lambda row: _plan_for_match(row).get("condition", {}).get(factor)
 
 
 def _match_columns(scope: ExportScope) -> tuple[Column, ...]:
@@ -61,11 +61,11 @@ def _match_columns(scope: ExportScope) -> tuple[Column, ...]:
         Column("practice", "boolean", "Whether it was for practice, so that it neither counts nor pays.",
                "true | false", lambda row: row.position is None),
         Column("block", "integer", "The number of its block.", "from 0; empty for practice",
-               lambda row: _planned(row).get("block")),
+               lambda row: _plan_for_match(row).get("block")),
         *(Column(f"condition_{factor}", "text", f"The level of {factor} that was planned.",
-                 "a label; empty for practice", _condition(factor)) for factor in scope.factors),
+                 "a label; empty for practice", _planned_condition_reader(factor)) for factor in scope.factors),
         Column("piece", "integer", "The piece of material that was planned, as in material.csv.",
-               "from 0; empty for practice and without material", lambda row: _planned(row).get("piece")),
+               "from 0; empty for practice and without material", lambda row: _plan_for_match(row).get("piece")),
         Column("own_seat", "integer", "Where the person sat.", "0 | 1"),
         unless_withdrawn(Column(
             "own_utility", "number", "What the person got, as in utility_0 or utility_1.", "7; empty until it is over",
@@ -143,7 +143,7 @@ def _move_column(column: Column, scope: ExportScope) -> Column:
 _MOVER = Column("participant", "text", "The person who moved.", "empty for a model")
 
 
-def _moves(scope: ExportScope) -> Select[Any]:
+def _select_moves(scope: ExportScope) -> Select[Any]:
     return (
         WHOLE_MOVES.statement.add_columns(
             EventRow.timing,

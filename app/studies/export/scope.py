@@ -55,9 +55,9 @@ class ExportScope:
     def events(self) -> ColumnElement[bool]:
         """Which rows of StudyEvent are in the export."""
         if self.since_freeze:
-            return or_(*(_of(wave) & (StudyEvent.id > last) for wave, last in self.frozen.items()))
+            return or_(*(_is_of_wave(wave) & (StudyEvent.id > last) for wave, last in self.frozen.items()))
         going_on = StudyEvent.wave_id.in_(self.waves.keys() - self.frozen.keys())
-        return or_(going_on, *(_of(wave) & (StudyEvent.id <= last) for wave, last in self.frozen.items()))
+        return or_(going_on, *(_is_of_wave(wave) & (StudyEvent.id <= last) for wave, last in self.frozen.items()))
 
     @property
     def enrolments(self) -> Select[int]:
@@ -79,7 +79,7 @@ class ExportScope:
         return {each.id: each for design in self.designs.values() for each in design.survey.all}
 
 
-def _of(wave_id: int) -> ColumnElement[bool]:
+def _is_of_wave(wave_id: int) -> ColumnElement[bool]:
     return StudyEvent.wave_id == wave_id
 
 

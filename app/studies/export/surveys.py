@@ -69,7 +69,7 @@ def answered(person: PersonAnswers, *, public: bool = False) -> Iterator[Answere
                     found, missing = _survey_cell(person, at, step, question, row)
                     if public and missing is None and question.kind in _IN_OWN_WORDS:
                         found, missing = None, WITHHELD
-                    typed = None if missing is not None else _typed(person, step, question)
+                    typed = None if missing is not None else _typed_number(person, step, question)
                     yield AnsweredQuestion(step, question.id, question.kind, row, found, missing, typed)
         elif step.kind == PARTNER:
             values = person.answers.get(step.key, {}).get("values", {})
@@ -95,7 +95,7 @@ def _survey_cell(
     return (None, REFUSED) if value == NOT_SAID else (value, None)
 
 
-def _typed(person: PersonAnswers, step: Step, question: SurveyQuestion) -> str | None:
+def _typed_number(person: PersonAnswers, step: Step, question: SurveyQuestion) -> str | None:
     found: Mapping[str, str] = person.answers.get(step.key, {}).get("typed", {})
     return found.get(question.id)
 
@@ -166,7 +166,7 @@ def answer_columns(scope: ExportScope) -> list[Column]:
             line = "" if question.matrix is None else f" {question.matrix.rows[row or '']}"
             kind = "integer" if question.kind in ("scale", "matrix", "slider") else "text"
             name = answer_name(step, question.id, row)
-            found.setdefault(key, Column(name, kind, question.ask + line, _allowed_values(question), _cell(key)))
+            found.setdefault(key, Column(name, kind, question.ask + line, _allowed_values(question), _cell_reader(key)))
     return [PARTICIPANT, WAVE, DATA, *found.values()]
 
 
@@ -189,7 +189,7 @@ def _escaped(answer: Any) -> Any:
     return f".{answer}" if isinstance(answer, str) and _LIKE_A_CODE.fullmatch(answer) else answer
 
 
-def _cell(key: AnswerKey) -> Any:
+def _cell_reader(key: AnswerKey) -> Any:
     return lambda row: row.cells.get(key, CODES[NOT_ASKED])
 
 

@@ -117,7 +117,7 @@ class _Group(NamedTuple):
     people: int
 
 
-def _groups(session: Session, wave: Wave, design: StudyDesign) -> list[_Group]:
+def _groups_of_people(session: Session, wave: Wave, design: StudyDesign) -> list[_Group]:
     """The people of a wave in groups, by one query regardless of their number."""
     # People who ended early are sent to the last pages, which therefore do not show how far they came.
     reached = {step.key: at for at, step in enumerate(steps(design)) if step.kind not in (DEBRIEF, DONE)}
@@ -149,7 +149,7 @@ def _groups(session: Session, wave: Wave, design: StudyDesign) -> list[_Group]:
 
 def wave_figures(session: Session, wave: Wave, design: StudyDesign) -> WaveFigures:
     """The figures of a wave at this moment."""
-    groups = _groups(session, wave, design)
+    groups = _groups_of_people(session, wave, design)
     endings: Counter[str] = Counter()
     for group in groups:
         if group.ending is not None:

@@ -108,7 +108,7 @@ def inbox(
     `state` filters them; the first `most` are returned, all if it is None. `each` is that of `conditions`.
     """
     chosen = conditions(wave_id, state=state, each=each)
-    return _items(session, REPORTS.read(session, REPORTS.order(""), most, where=chosen).rows)
+    return _inbox_reports(session, REPORTS.read(session, REPORTS.order(""), most, where=chosen).rows)
 
 
 def conditions(
@@ -160,7 +160,7 @@ def waiting_reports(session: Session, name: str) -> WaitingReports:
 
 def find_report(session: Session, report_id: int) -> InboxReport:
     """A report by its number. Raises NotFound."""
-    [found] = _items(session, [find_event(session, report_id)])
+    [found] = _inbox_reports(session, [find_event(session, report_id)])
     return found
 
 
@@ -221,7 +221,7 @@ _PLACED = _reports(
 ).subquery()
 
 
-def _items(session: Session, rows: Sequence[StudyEvent]) -> list[InboxReport]:
+def _inbox_reports(session: Session, rows: Sequence[StudyEvent]) -> list[InboxReport]:
     numbers = [row.id for row in rows]
     wanted = _reports(
         StudyEvent.id, Wave, Study.name, Participant.code, Enrolment.ending, _PERSON, _STATE, _MARK, _PLACED.c.place,
@@ -327,7 +327,7 @@ REPORTS: Listing[StudyEvent] = Listing(
         ListColumn("in_other_waves", Phrase("In other waves"), lambda each: each.elsewhere, numeric=True, seen=NOWHERE),
         ListColumn("text", Phrase("Text"), lambda each: each.text, seen=COMMANDS),
     ),
-    items=_items,
+    items=_inbox_reports,
     start=lambda: _reports(StudyEvent),
     key=case((_STATE == NEW, 1), else_=0),
 )

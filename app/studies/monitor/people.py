@@ -53,7 +53,7 @@ def conditions(wave_id: int, given: Mapping[str, str]) -> list[ColumnElement[boo
     return found
 
 
-def _items(session: Session, rows: Sequence[Enrolment]) -> list[PersonListItem]:
+def _person_list_items(session: Session, rows: Sequence[Enrolment]) -> list[PersonListItem]:
     owed: dict[int, Decimal] = {}  # added here, as the database stores amounts as text
     wanted = select(Payment.enrolment_id, Payment.amount).where(Payment.enrolment_id.in_([row.id for row in rows]))
     for number, amount in session.execute(wanted):
@@ -116,5 +116,5 @@ PEOPLE: Listing[Enrolment] = Listing(
         attribute(Enrolment.ended_at, Phrase("Ended, UTC"), numeric=True, seen=NOWHERE),
         attribute(Enrolment.device, Phrase("Device"), seen=NOWHERE),
     ),
-    items=_items,
+    items=_person_list_items,
 )
