@@ -228,7 +228,7 @@ def _resamples_of_part(
 ) -> Iterator[Floats]:
     """The sums of the part itself, scaled up to the full size, then those of resamples: (r, cells, c) each."""
     generator = np.random.default_rng(SEED_OF_DRAWS)
-    chosen, weights = _part(generator, units, strata, size)
+    chosen, weights = _draw_representative_units(generator, units, strata, size)
     if units is None:
         rows, of_chosen = chosen, np.arange(len(chosen))
     else:
@@ -253,7 +253,7 @@ def _resamples_of_part(
         yield sums_of(often.astype(np.float64))
 
 
-def _part(
+def _draw_representative_units(
     generator: np.random.Generator, units: Integers | None, strata: Integers | None, size: int
 ) -> tuple[Integers, Floats]:
     """Units that represent all, in ascending order, and how many units each represents."""

@@ -93,7 +93,7 @@ def figure(
     compared = references(game, points[-1].figures)
 
     def draw(colours: Palette) -> Spec:
-        panels = [_panel(each, colours, iterations, points, language) for each in _panels(game, points)]
+        panels = [_panel_spec(each, colours, iterations, points, language) for each in _panels(game, points)]
         if panels:
             panels[0]["layer"] = [
                 *_reference_lines(compared, colours, points, score, language),
@@ -161,7 +161,9 @@ def _of_first_panel(game: str) -> dict[str, Metric]:
 # ---- Panels ----------------------------------------------------------------------
 
 
-def _panel(panel: DrawnPanel, colours: Palette, iterations: int, points: Sequence[Point], language: Language) -> Spec:
+def _panel_spec(
+    panel: DrawnPanel, colours: Palette, iterations: int, points: Sequence[Point], language: Language
+) -> Spec:
     labels = [_line_name(label, language) for label in panel.lines.values()]
     legend = {"orient": "bottom", "direction": "horizontal", "columns": 2, "title": None, "symbolSize": 70}
     legend |= {"symbolStrokeWidth": 0}
@@ -205,7 +207,7 @@ def _axes(panel: DrawnPanel, iterations: int, language: Language) -> tuple[Spec,
     y: Spec = {
         "field": "value",
         "type": "quantitative",
-        "title": _unit(panel.unit, language),
+        "title": _axis_title(panel.unit, language),
         "scale": {"zero": True},
     }
     if panel.unit == SHARE:
@@ -223,7 +225,7 @@ def _line_name(label: str, language: Language) -> str:
     return language.translate(label)
 
 
-def _unit(unit: str, language: Language) -> str:
+def _axis_title(unit: str, language: Language) -> str:
     """The title of an axis with this unit."""
     known = {
         POINTS: language.gettext("Points"),

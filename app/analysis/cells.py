@@ -51,7 +51,7 @@ class Sums:
             # A match's two transcripts carry as much information as one.
             return Statistic(ratio((self.matches[:, :, None] * chosen).sum((1, 2)), whole), number, number)
         if metric.value in self.total:
-            found = self._mean(metric.value, weight)
+            found = self._weighted_mean(metric.value, weight)
         elif metric.aggregate == MEDIAN:
             found = self._seat_median(self.cells.values[metric.value], chosen)
         elif metric.by_seat:
@@ -90,7 +90,7 @@ class Sums:
         bounds = self._seat_mean(matches.utility, every).values
         return strictly_above(matches.utility, matches.agreed, bounds, self.partner_weight)
 
-    def _mean(self, measure: Value, weight: Floats) -> Statistic:
+    def _weighted_mean(self, measure: Value, weight: Floats) -> Statistic:
         """The mean of a measure over the matches that have it, each counted `weight` times."""
         counted = self.counted[measure]
         values = ratio((self.total[measure] * weight).sum(1), (counted * weight).sum(1))

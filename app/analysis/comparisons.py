@@ -36,7 +36,7 @@ def compare(analyses: Sequence[RoundAnalysis], column: str | None = None, langua
     values = [{"round": label, **ends(figure)} for label, figure in zip(labels, figures, strict=True)]
 
     def draw(colours: Palette) -> Spec:
-        title = _axis(heading, unit, language)
+        title = _axis_title_lines(heading, unit, language)
         return points_with_whiskers(
             values, "round", title, {"value": colours.second}, colours, language, share=unit == SHARE
         )
@@ -80,7 +80,7 @@ def compare_models(analyses: Sequence[RoundAnalysis], language: Language = ENGLI
             "legend": None,
             "scale": {"domain": models, "range": [colours.players[place % 6] for place in range(len(models))]},
         }
-        title = _axis(heading, unit, language)
+        title = _axis_title_lines(heading, unit, language)
         return points_with_whiskers(values, "who", title, colour, colours, language, share=unit == SHARE)
 
     rows = [
@@ -169,7 +169,7 @@ def compare_differences(analyses: Sequence[RoundAnalysis], language: Language = 
     return Chart("compare-differences", title, Description(sentence, header, rows), draw, data, language)
 
 
-def _axis(heading: str, unit: str, language: Language) -> list[str]:
+def _axis_title_lines(heading: str, unit: str, language: Language) -> list[str]:
     """The title of an axis, short enough to leave room for the row labels."""
     return in_lines(heading, language.translate(unit), TITLE_LETTERS)
 
@@ -216,7 +216,7 @@ def cross_plays(matrix: CrossPlay, language: Language = ENGLISH) -> list[Chart]:
     return [_heat_map(matrix, role, language) for role in matrix.roles]
 
 
-def _steps(low: float, high: float) -> tuple[float, float]:
+def _colour_scale_steps(low: float, high: float) -> tuple[float, float]:
     """The start of the first of seven colours and the width of each, in numbers that are short in a legend."""
     high = high if high > low else low + 1
     power = 10.0 ** max(-2, math.floor(math.log10((high - low) / 7)))
@@ -232,7 +232,7 @@ def _steps(low: float, high: float) -> tuple[float, float]:
 def _heat_map(matrix: CrossPlay, role: str | None, language: Language) -> Chart:
     found = [each for each in matrix.cells if each.role == role]
     scores = [each.score.value for each in found if each.score.value is not None]
-    low, step = _steps(min(scores, default=0), max(scores, default=0))
+    low, step = _colour_scale_steps(min(scores, default=0), max(scores, default=0))
     scale = {"type": "quantize", "domain": [low, low + 7 * step]}
     half = low + 4 * step  # dark ink would be unreadable from the fifth of seven colours on
     values = [{"row": each.row, "column": each.column, "matches": each.matches, **ends(each.score)} for each in found]

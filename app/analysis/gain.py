@@ -62,10 +62,13 @@ def gain_of(metrics: SplitMetrics, before: MatchTable, after: MatchTable) -> Gai
     """
     if len(before) != len(after) or not len(before):
         raise ValueError(f"expected the same matches of both, got {len(before)} and {len(after)}")
-    (old, old_agreed), (new, new_agreed) = _columns(metrics, before), _columns(metrics, after)
+    (old, old_agreed), (new, new_agreed) = (
+        _scores_and_agreements(metrics, before),
+        _scores_and_agreements(metrics, after),
+    )
     whole = mean_figure(new - old, after.units)
     columns = np.stack([old_agreed, old, new_agreed, new])
-    (old_share, new_share), (old_score, new_score), (more, better) = _split(columns.mean(1)[None])
+    (old_share, new_share), (old_score, new_score), (more, better) = _split_gain(columns.mean(1)[None])
     shares = float(old_share[0]), float(new_share[0])
     scores = tuple(None if np.isnan(each[0]) else float(each[0]) for each in (old_score, new_score))
     if None in scores:
@@ -73,7 +76,7 @@ def gain_of(metrics: SplitMetrics, before: MatchTable, after: MatchTable) -> Gai
     drawn = None
     if whole.low is not None:
         sums = resampled_sums([*columns, np.ones(len(after))], after.units)
-        drawn = _split(sums[:, :-1] / sums[:, -1:])[2]
+        drawn = _split_gain(sums[:, :-1] / sums[:, -1:])[2]
     parts = []
     for place, exact in enumerate((more, better)):
         value = float(exact[0])
@@ -85,7 +88,7 @@ def gain_of(metrics: SplitMetrics, before: MatchTable, after: MatchTable) -> Gai
     return Gain(shares, (scores[0], scores[1]), whole, *parts)
 
 
-def _columns(metrics: SplitMetrics, matches: MatchTable) -> tuple[Floats, Floats]:
+def _scores_and_agreements(metrics: SplitMetrics, matches: MatchTable) -> tuple[Floats, Floats]:
     """The score of each match, the mean of its seats, and 1 for an agreed one: (n,) each."""
     if metrics.score.value is None or metrics.share.value is None:
         raise ValueError("expected metrics with values")
@@ -102,7 +105,7 @@ def _by_match(value: Value, matches: MatchTable) -> Floats:
     return found.mean(1) if found.ndim > 1 else found
 
 
-def _split(means: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats], tuple[Floats, Floats]]:
+def _split_gain(means: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats], tuple[Floats, Floats]]:
     """Shares and scores of both models, and the parts of the gain, for r rows of four means (r, 4): (r,) each."""
     old_share, old, new_share, new = means.T
     old_score = np.divide(old, old_share, out=np.full_like(old, np.nan), where=old_share > 0)

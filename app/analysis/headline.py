@@ -40,7 +40,7 @@ def headline(session: Session, row: RoundRow) -> RoundHeadline | None:
     if row.model_0_id is None or row.model_1_id is None or row.model_0_id == row.model_1_id:
         return None
     indexes = sampled_indexes(row, MOST_READ)
-    found = _scores(session, row, indexes)
+    found = _read_match_scores(session, row, indexes)
     if found is None:
         return None
     read = RoundHeadline(*_headline(found.scores, found.pairs, _few(row)))
@@ -54,7 +54,7 @@ def prompt_scores(session: Session, row: RoundRow) -> PromptScores | None:
     """
     if row.prompts is None or row.prompts[0] == row.prompts[1]:
         return None
-    found = _scores(session, row, sampled_indexes(row, MOST_COMPARED))
+    found = _read_match_scores(session, row, sampled_indexes(row, MOST_COMPARED))
     if found is None:
         return None
     seeds = found.pair_of if row.swap_seats else None
@@ -74,7 +74,7 @@ class _Scores(NamedTuple):
     pairs: Floats
 
 
-def _scores(session: Session, row: RoundRow, indexes: Sequence[int] | None) -> _Scores | None:
+def _read_match_scores(session: Session, row: RoundRow, indexes: Sequence[int] | None) -> _Scores | None:
     """The scores of finished matches with these indexes, or of all finished ones; None without matches."""
     over = [MatchRow.round_id == row.id, is_over()]
     chosen = over if indexes is None else [*over, is_among(MatchRow.index, indexes)]

@@ -43,7 +43,7 @@ def histogram(
     values = [
         {
             **_bar(each, shift, beside),
-            "label": _label(each, whole, language),
+            "label": _bin_label(each, whole, language),
             "number": each.number,
             "model": called.get(each.player or "", each.player),
         }
@@ -58,7 +58,7 @@ def histogram(
                 "bin": {"binned": True},
                 "title": x,
                 "axis": {"tickMinStep": 1, "grid": False},
-                "scale": {"domain": _ends(bins, shift)},
+                "scale": {"domain": _axis_ends(bins, shift)},
             },
             "x2": {"field": "to"},
             "y": {"field": "number", "type": "quantitative", "title": y, "axis": {"tickMinStep": 1}},
@@ -86,13 +86,13 @@ def histogram(
     if bins:
         most = _commonest(bins)
         commonest = language.gettext(
-            "Most often: %(value)s (%(number)s times).", value=_label(most, whole, language), number=most.number
+            "Most often: %(value)s (%(number)s times).", value=_bin_label(most, whole, language), number=most.number
         )
         sentence = f"{sentence} {commonest}"
     header = (x, group_title, y) if several else (x, y)
     rows = [
         (
-            _label(each, whole, language),
+            _bin_label(each, whole, language),
             *([called.get(each.player or "", "")] if several else []),
             str(each.number),
         )
@@ -113,7 +113,7 @@ def _bar(each: Bin, shift: float, beside: Sequence[str]) -> Spec:
     return {"from": left + place * part, "to": left + (place + 1) * part}
 
 
-def _ends(bins: Sequence[Bin], shift: float) -> list[float]:
+def _axis_ends(bins: Sequence[Bin], shift: float) -> list[float]:
     """The ends of the axis, which bars beside each other do not move."""
     if not bins:
         return [0, 1]
@@ -129,6 +129,6 @@ def _commonest(bins: Sequence[Bin]) -> Bin:
     return Bin(*place, number_of_all)
 
 
-def _label(each: Bin, whole: bool, language: Language) -> str:
+def _bin_label(each: Bin, whole: bool, language: Language) -> str:
     low, high = language.shortest(each.low), language.shortest(each.high)
     return low if whole else language.gettext("%(low)s up to %(high)s", low=low, high=high)

@@ -88,7 +88,7 @@ class _Log:
         out = _Pieces()
         with tempfile.TemporaryFile() as summaries, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
             for number, sample in enumerate(self._samples()):
-                summaries.write((b"," if number else b"[") + _bytes(_summary(sample)))
+                summaries.write((b"," if number else b"[") + _bytes(_sample_summary(sample)))
                 archive.writestr(plain_entry(f"samples/{sample['id']}_epoch_1.json"), _bytes(sample))
                 yield out.take()
             summaries.write(b"]")
@@ -113,8 +113,8 @@ class _Log:
             "version": _VERSION,
             "status": self._status(),
             "eval": self._spec(),
-            "plan": {"name": "match", "steps": [{"solver": self._game, "params": self._rules()}]},
-            "results": self._results(),
+            "plan": {"name": "match", "steps": [{"solver": self._game, "params": self._config_and_seed()}]},
+            "results": self._figures_as_results(),
             "stats": {
                 "started_at": iso(self._began),
                 "completed_at": "" if self._ended is None else iso(self._ended),
@@ -140,7 +140,7 @@ class _Log:
             "created": iso(self._began),
             "task": self._game,
             "task_version": find_game(self._game).version,
-            "task_args": self._rules(),
+            "task_args": self._config_and_seed(),
             "dataset": {"name": name, "samples": self._matches, "shuffled": False},
             "model": " | ".join(of_all) or "none",
             "model_roles": {role: {"model": model} for role, model in alone.items()} or None,
@@ -149,10 +149,10 @@ class _Log:
             "metadata": {"filter": name, **({} if self._round is None else {"round": self._round.name or None})},
         }
 
-    def _rules(self) -> JSON:
+    def _config_and_seed(self) -> JSON:
         return {} if self._round is None else {"config": self._round.config, "seed": str(self._round.seed)}
 
-    def _results(self) -> JSON | None:
+    def _figures_as_results(self) -> JSON | None:
         """The figures of docs/analysis.md for all matches and for each model, by λ where there are several."""
         scores = []
         for each in analyse_matches(self._session, self._choice):
@@ -194,7 +194,7 @@ class _Log:
         for call, name in self._session.execute(of_calls):
             calls[str(call.match_id)].append((call, name))
         for row in found:
-            sample = _sample(row, events[row.id], calls[row.id])
+            sample = _sample_of_match(row, events[row.id], calls[row.id])
             for seat in (0, 1):
                 self._players[sample["metadata"][f"role_{seat}"]][sample["metadata"][f"player_{seat}"]] = None
             for model, usage in sample["model_usage"].items():
@@ -203,7 +203,9 @@ class _Log:
         self._session.expunge_all()
 
 
-def _sample(row: Row[Any], events: Sequence[EventRow], calls: Sequence[tuple[GenerationRow, str | None]]) -> JSON:
+def _sample_of_match(
+    row: Row[Any], events: Sequence[EventRow], calls: Sequence[tuple[GenerationRow, str | None]]
+) -> JSON:
     """A match: its moves as messages, its scores, and its log and model calls as events."""
     said = {column.name: column.read(row) for column in MATCHES.columns}
     about = {name: iso(value) if isinstance(value, datetime) else value for name, value in said.items()}
@@ -213,7 +215,7 @@ def _sample(row: Row[Any], events: Sequence[EventRow], calls: Sequence[tuple[Gen
     for call, name in calls:
         _add_usage(usage[name or call.model], _usage_of(call))
     scores = {name: {"value": about[name]} for name in _SCORES if about[name] is not None}
-    messages = [_move(event, players, roles) for event in events if _is_move(event)]
+    messages = [_message_of_move(event, players, roles) for event in events if _is_move(event)]
     timeline = [
         *((event.at, _info_event(event, row.started_at)) for event in events),
         *((call.at, _model_event(call, name, roles, row.started_at)) for call, name in calls),
@@ -240,7 +242,7 @@ def _sample(row: Row[Any], events: Sequence[EventRow], calls: Sequence[tuple[Gen
     }
 
 
-def _summary(sample: JSON) -> JSON:
+def _sample_summary(sample: JSON) -> JSON:
     """A sample's entry in a list of samples."""
     same = (
         "id", "epoch", "input", "target", "scores", "metadata", "model_usage", "started_at", "completed_at",
@@ -259,7 +261,7 @@ def _is_move(event: EventRow) -> bool:
     return "data" in event.body
 
 
-def _move(event: EventRow, players: tuple[str, str], roles: tuple[str, str]) -> JSON:
+def _message_of_move(event: EventRow, players: tuple[str, str], roles: tuple[str, str]) -> JSON:
     """An accepted move as a message. Inspect knows a user and an assistant: seats 0 and 1 respectively."""
     seat = event.seat or 0
     about = {"seat": seat, "role": roles[seat], "player": players[seat], "ply": event.ply, "kind": event.kind}

@@ -13,10 +13,10 @@ from app.games.metrics import POINTS, SHARE
 
 def leaderboard_charts(board: Leaderboard, language: Language = ENGLISH) -> list[Chart]:
     """The charts of a leaderboard that are not empty."""
-    return [*_ratings(board, language), *_played_and_quality(board, language)]
+    return [*_ratings_chart(board, language), *_played_and_quality(board, language)]
 
 
-def _ratings(board: Leaderboard, language: Language) -> list[Chart]:
+def _ratings_chart(board: Leaderboard, language: Language) -> list[Chart]:
     """A point with its interval for each rated player, the best first."""
     if not board.ratings.ratings:
         return []

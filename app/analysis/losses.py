@@ -122,14 +122,14 @@ def _curve(
             "tooltip": loss_tooltip(language),
         },
         "layer": [
-            *(_mark(marked, last, language, colours) if marked else ()),
+            *(_line_at_marked_step(marked, last, language, colours) if marked else ()),
             line,
             *([dots] if held_out or len(train) == 1 else []),
         ],
     }
 
 
-def _mark(marked: MarkedStep, last: int, language: Language, colours: Palette) -> Sequence[Spec]:
+def _line_at_marked_step(marked: MarkedStep, last: int, language: Language, colours: Palette) -> Sequence[Spec]:
     """A vertical line at the marked step, with its label on the side with more room."""
     left = 2 * marked.step > last
     own: Spec = {

@@ -48,7 +48,7 @@ def measure(
     """
     if not len(matches):
         return Metrics({}, (), ())
-    parts = _parts(matches, roles)
+    parts = _models_in_seats(matches, roles)
     number, columns, read = gather(matches, [*defined.columns.values(), *defined.of_models], partner_weight or 0)
 
     def statistics(drawn: Floats) -> dict[str, Statistic]:
@@ -71,11 +71,16 @@ def measure(
     ]
     of_models = [
         ModelMetrics(
-            matches.players[part.player], part.role, int(part.held(matches).any(1).sum()), _of(taken, f"part {place}")
+            matches.players[part.player],
+            part.role,
+            int(part.held(matches).any(1).sum()),
+            _figures_of_group(taken, f"part {place}"),
         )
         for place, part in enumerate(parts)
     ]
-    return Metrics(_of(taken, "columns"), sorted(outcomes, key=lambda each: (-each.matches, each.reason)), of_models)
+    return Metrics(
+        _figures_of_group(taken, "columns"), sorted(outcomes, key=lambda each: (-each.matches, each.reason)), of_models
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ class _ModelInSeats:
         return seats
 
 
-def _parts(matches: MatchTable, roles: tuple[str, str]) -> list[_ModelInSeats]:
+def _models_in_seats(matches: MatchTable, roles: tuple[str, str]) -> list[_ModelInSeats]:
     models = range(len(matches.players))
     if roles[0] == roles[1]:
         return [_ModelInSeats(code, None, (True, True)) for code in models if len(models) > 1]
@@ -104,5 +109,5 @@ def _parts(matches: MatchTable, roles: tuple[str, str]) -> list[_ModelInSeats]:
     ]
 
 
-def _of(taken: Mapping[str, Figure], group: str) -> dict[str, Figure]:
+def _figures_of_group(taken: Mapping[str, Figure], group: str) -> dict[str, Figure]:
     return {name.removeprefix(f"{group}/"): figure for name, figure in taken.items() if name.startswith(f"{group}/")}

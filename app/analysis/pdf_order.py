@@ -26,12 +26,12 @@ def in_order(pdf: bytes) -> bytes:
     objects = {number: _sorted_names(pdf[at : ends[at]]) for number, at in begins.items()}
     root = trailer[: trailer.index(b"startxref")]
     numbers: dict[int, int] = {}
-    to_visit = _named(root)[::-1]
+    to_visit = _referenced_numbers(root)[::-1]
     while to_visit:
         number = to_visit.pop()
         if number not in numbers:
             numbers[number] = len(numbers) + 1
-            to_visit += _named(objects[number].partition(_STREAM)[0])[::-1]
+            to_visit += _referenced_numbers(objects[number].partition(_STREAM)[0])[::-1]
 
     def renumbered(text: bytes) -> bytes:
         return _REFERENCE.sub(lambda found: b"%d 0 R" % numbers[int(found[1])], text)
@@ -48,7 +48,7 @@ def in_order(pdf: bytes) -> bytes:
     return b"%strailer%sstartxref\n%d\n%%%%EOF\n" % (written + entries, kept, len(written))
 
 
-def _named(text: bytes) -> list[int]:
+def _referenced_numbers(text: bytes) -> list[int]:
     return [int(found[1]) for found in _REFERENCE.finditer(text)]
 
 

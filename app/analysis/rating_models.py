@@ -38,17 +38,17 @@ class PairedWins:
 
     def strengths(self, resampled: Floats) -> Floats:
         """(r, 2, k) The strengths in each place, on the log scale; 0 is the average player."""
-        return self._fitted(resampled)[:, : 2 * self.players].reshape(-1, 2, self.players)
+        return self._fitted_parameters(resampled)[:, : 2 * self.players].reshape(-1, 2, self.players)
 
     def residuals(self) -> tuple[Floats, Floats, Floats]:
         """(c,) Matches, the mean score of who begins (a tie is half a win), and its excess over the fitted score."""
         counts = self.wins.sum(0)
-        likely = _probabilities(self._fitted(np.ones((1, len(self.wins)))), self.cells, self.players)[0]
+        likely = _probabilities(self._fitted_parameters(np.ones((1, len(self.wins)))), self.cells, self.players)[0]
         number = counts.sum(1)
         observed = (counts[:, FIRST] + counts[:, TIE] / 2) / number
         return number, observed, observed - (likely[:, FIRST] + likely[:, TIE] / 2)
 
-    def _fitted(self, resampled: Floats) -> Floats:
+    def _fitted_parameters(self, resampled: Floats) -> Floats:
         """(r, 2k + 2) Strengths by place, the advantage, and the log of how likely ties are, by Newton's method."""
         blocks = len(self.wins)
         counts = (resampled @ self.wins.reshape(blocks, -1)).reshape(len(resampled), -1, 3)
@@ -151,7 +151,7 @@ class AdditivePoints:
 
     def points(self, resampled: Floats) -> Floats:
         """(r, k) Each player's expected points with the average partner, averaged over contexts and places."""
-        effects = self._fitted(resampled)
+        effects = self._fitted_parameters(resampled)
         totals = resampled @ self.totals
         both = 2 * self.players
         rest = totals[:, -2] - (totals[:, :both] * effects[:, :both]).sum(1)
@@ -160,7 +160,7 @@ class AdditivePoints:
 
     def residuals(self) -> Floats:
         """(m,) For each line of seats, the sum of points in excess of the fitted ones."""
-        lines, effects = self.lines, self._fitted(np.ones((1, len(self.grams))))[0]
+        lines, effects = self.lines, self._fitted_parameters(np.ones((1, len(self.grams))))[0]
         fitted = np.append(effects, 0)[lines.columns].sum(1) * lines.number
         above = lines.points - fitted
         shared = lines.shared
@@ -170,7 +170,7 @@ class AdditivePoints:
         left: Floats = above - np.where(shared, own[lines.side] * lines.number, 0)
         return left
 
-    def _fitted(self, resampled: Floats) -> Floats:
+    def _fitted_parameters(self, resampled: Floats) -> Floats:
         size = self.grams.shape[1]
         grams = (resampled @ self.grams.reshape(len(self.grams), -1)).reshape(-1, size, size)
         ridge = _RIDGE * (resampled @ self.totals[:, -1])
@@ -204,8 +204,8 @@ def additive_points(results: Results, block: Integers, blocks: int, role: int | 
     of_block = block[line]
     size = 2 * count + 3  # the last column stands for "none" and is removed below
     grams = _sums_of_products(lines, of_block, blocks, size)
-    products = _sums(lines.columns, lines.points, of_block, blocks, size)
-    totals = _sums(lines.columns, lines.number, of_block, blocks, size)[:, :-1]
+    products = _column_sums_by_block(lines.columns, lines.points, of_block, blocks, size)
+    totals = _column_sums_by_block(lines.columns, lines.number, of_block, blocks, size)[:, :-1]
     points = np.bincount(of_block, lines.points, minlength=blocks)
     number = np.bincount(of_block, lines.number, minlength=blocks)
     grams, products = grams[:, :-1, :-1], products[:, :-1]
@@ -233,7 +233,7 @@ def _seat_lines(results: Results, role: int | None, rated: int) -> tuple[SeatLin
     return SeatLines(columns, side, sides, shared, number, results.points[line, place], player), line
 
 
-def _sums(columns: Integers, weights: Floats, block: Integers, blocks: int, size: int) -> Floats:
+def _column_sums_by_block(columns: Integers, weights: Floats, block: Integers, blocks: int, size: int) -> Floats:
     """(blocks, size) The sums of each column."""
     places = (block[:, None] * size + columns).ravel()
     sums = np.bincount(places, np.repeat(weights, columns.shape[1]), minlength=blocks * size)
@@ -258,7 +258,7 @@ def _take_out_contexts(grams: Floats, products: Floats, lines: SeatLines, block:
     for part in np.split(order, edges[1:]):
         sides, side = np.unique(lines.side[part], return_inverse=True)
         side = side.reshape(-1)
-        sums = _sums(lines.columns[part], lines.number[part], side, len(sides), size)[:, :-1]
+        sums = _column_sums_by_block(lines.columns[part], lines.number[part], side, len(sides), size)[:, :-1]
         number = np.bincount(side, lines.number[part])
         points = np.bincount(side, lines.points[part])
         where = block[part[0]]

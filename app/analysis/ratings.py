@@ -102,7 +102,7 @@ def rate(results: Results, by: By, role: int | None = None) -> Ratings:
     kept = [name for name, is_linked in zip(results.players, linked, strict=True) if is_linked]
     unlinked = [name for name, number in matches_of.items() if number and (name not in kept or len(kept) < 2)]
     if len(kept) < 2:
-        return Ratings(by, role, (), _cells(results, by, role, None), (), unlinked, results.contexts, None)
+        return Ratings(by, role, (), _cross_play_cells(results, by, role, None), (), unlinked, results.contexts, None)
     rated = _with_partners(results, linked, kept, role) if is_apart else results.of_players(kept)
     blocks = min(rated.contexts, _BLOCKS)
     block = np.random.default_rng(_SEED).permutation(rated.contexts)[rated.context] % blocks
@@ -111,7 +111,7 @@ def rate(results: Results, by: By, role: int | None = None) -> Ratings:
         model = paired_wins(rated, block, blocks, role)
     else:
         model = additive_points(rated, block, blocks, role, len(kept))
-    values = _values(model, np.ones((1, blocks)), role)[0, : len(kept)]
+    values = _rating_values(model, np.ones((1, blocks)), role)[0, : len(kept)]
     few = FEW_CONTEXTS if rated.contexts < LEAST else None
     drawn = np.empty((0, len(kept))) if few else _resampled(model, blocks, role)[:, : len(kept)]
     matches = _matches_of(rated, role)[: len(kept)]
@@ -119,8 +119,8 @@ def rate(results: Results, by: By, role: int | None = None) -> Ratings:
     return Ratings(
         by,
         role,
-        _ratings(kept, values, drawn, _ends(blocks), matches, order),
-        _cells(results, by, role, (rated, model)),
+        _ratings_with_intervals(kept, values, drawn, _interval_percentiles(blocks), matches, order),
+        _cross_play_cells(results, by, role, (rated, model)),
         _neighbours(kept, values, drawn, blocks, matches, order),
         unlinked,
         rated.contexts,
@@ -128,7 +128,7 @@ def rate(results: Results, by: By, role: int | None = None) -> Ratings:
     )
 
 
-def _values(model: PairedWins | AdditivePoints, resampled: Floats, role: int | None) -> Floats:
+def _rating_values(model: PairedWins | AdditivePoints, resampled: Floats, role: int | None) -> Floats:
     """(r, k) The ratings in each resample."""
     if isinstance(model, AdditivePoints):
         return model.points(resampled)
@@ -140,7 +140,7 @@ def _resampled(model: PairedWins | AdditivePoints, blocks: int, role: int | None
     often = generator.multinomial(blocks, np.full(blocks, 1 / blocks), size=RESAMPLES).astype(np.float64)
     size = model.wins[0].size * 8 if isinstance(model, PairedWins) else model.grams[0].size * 2
     step = max(1, _AT_ONCE // size)
-    return np.concatenate([_values(model, often[at : at + step], role) for at in range(0, RESAMPLES, step)])
+    return np.concatenate([_rating_values(model, often[at : at + step], role) for at in range(0, RESAMPLES, step)])
 
 
 def _matches_of(results: Results, role: int | None) -> Integers:
@@ -164,13 +164,13 @@ def _critical_value(blocks: int) -> float:
     return student * math.sqrt(blocks / free)
 
 
-def _ends(blocks: int) -> tuple[float, float]:
+def _interval_percentiles(blocks: int) -> tuple[float, float]:
     """The percentiles at the ends of an interval, as shares: those of Student's distribution, and its spread."""
     below = math.erfc(_critical_value(blocks) / math.sqrt(2)) / 2
     return below, 1 - below
 
 
-def _ratings(
+def _ratings_with_intervals(
     names: Sequence[str],
     values: Floats,
     drawn: Floats,
@@ -208,7 +208,7 @@ def _neighbours(
     matches: Integers,
     order: Integers,
 ) -> list[Neighbours]:
-    found, ends, critical_value = [], _ends(blocks), _critical_value(blocks)
+    found, ends, critical_value = [], _interval_percentiles(blocks), _critical_value(blocks)
     for ahead, behind in itertools.pairwise(order):
         gap, who = float(values[ahead] - values[behind]), (names[ahead], names[behind])
         if not len(drawn):
@@ -273,7 +273,7 @@ def _with_partners(results: Results, linked: Booleans, kept: Sequence[str], role
     return results.of_lines(theirs).of_players([*kept, *partners])
 
 
-def _cells(
+def _cross_play_cells(
     results: Results, by: By, role: int | None, rated: tuple[Results, PairedWins | AdditivePoints] | None
 ) -> list[CrossPlayCell]:
     """All pairs that have met, by row and column in the order of `results.players`."""

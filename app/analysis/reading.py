@@ -87,12 +87,12 @@ def extent(session: Session, choice: MatchFilter, most: int) -> tuple[int, datet
     if (played := _round_of_models(session, choice)) is not None:
         ended = MatchRow.round_id == played.id, MatchRow.ended_at.is_not(None)
         return min(played.finished, most + 1), session.scalar(select(func.max(MatchRow.ended_at)).where(*ended))
-    some = _sample(session, choice, most + 1, MatchRow.ended_at).subquery()
+    some = _sampled_matches(session, choice, most + 1, MatchRow.ended_at).subquery()
     number, last = session.execute(select(func.count(), func.max(some.c.ended_at))).one()
     return number, last
 
 
-def _sample(session: Session, choice: MatchFilter, most: int, *columns: Any) -> Select[Any]:
+def _sampled_matches(session: Session, choice: MatchFilter, most: int, *columns: Any) -> Select[Any]:
     """At most `most` of the chosen matches that have finished and are not blinded, drawn at random."""
     return drawn(session, [is_over(), *conditions(choice), ~is_blinded()], choice, most).with_only_columns(*columns)
 
@@ -145,7 +145,7 @@ def chosen_tables(
         return {(played.game, partner_weight_of(played.game, played.config)): table}
     swapped, alone = _swapped(session), count(-1, -1)
     unblinded = [*conditions(choice), ~is_blinded()]
-    chosen = unblinded if most is None else [MatchRow.id.in_(_sample(session, choice, most, MatchRow.id))]
+    chosen = unblinded if most is None else [MatchRow.id.in_(_sampled_matches(session, choice, most, MatchRow.id))]
     tables: dict[tuple[str, float | None], MatchTableBuilder] = {}
     in_pairs = set()
     rows = session.execute(

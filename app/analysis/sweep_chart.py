@@ -41,7 +41,7 @@ def swept_chart(
     numeric = all(
         isinstance(each.at, int | float) and not isinstance(each.at, bool) for line in lines.values() for each in line
     )
-    drawn = _some(list(lines))
+    drawn = _lines_to_draw(list(lines))
     data: list[Spec] = [{"line": name, **each._asdict()} for name, line in lines.items() for each in line]
     shown = [{**each, "at": each["at"] if numeric else _word(each["at"])} for each in data if each["line"] in drawn]
 
@@ -84,7 +84,7 @@ def swept_chart(
         (
             _word(each.at),
             name,
-            *(_number(value, language) for value in (each.value, each.low, each.high)),
+            *(_number_as_text(value, language) for value in (each.value, each.low, each.high)),
             str(each.n or ""),
         )
         for name, line in lines.items()
@@ -96,7 +96,7 @@ def swept_chart(
     return Chart(f"sweep-{across}", whole, described, draw, data, language)
 
 
-def _some(names: Sequence[str]) -> list[str]:
+def _lines_to_draw(names: Sequence[str]) -> list[str]:
     """The lines to draw: all, or an evenly spaced selection that includes the first and the last."""
     if len(names) <= MOST_LINES:
         return [*names]
@@ -110,9 +110,9 @@ def _in_words(
     ends = "; ".join(
         gettext(
             "%(value)s at %(at)s, %(last)s at %(end)s",
-            value=_number(line[0].value, language),
+            value=_number_as_text(line[0].value, language),
             at=_word(line[0].at),
-            last=_number(line[-1].value, language),
+            last=_number_as_text(line[-1].value, language),
             end=_word(line[-1].at),
         )
         + (f" ({name})" if name else "")
@@ -133,5 +133,5 @@ def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _number(value: float | None, language: Language) -> str:
+def _number_as_text(value: float | None, language: Language) -> str:
     return "" if value is None else language.shortest(float(f"{value:.4g}"))

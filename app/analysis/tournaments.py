@@ -104,7 +104,7 @@ def tournament_matches(session: Session, choice: TournamentChoice, most: int | N
         matrix.rounds_of(session, choice.matrix)
     models = {row.id: row for row in session.scalars(select(LanguageModel))}
     names = {_PERSON: PEOPLE, **{number: row.name for number, row in models.items()}}
-    chosen = _chosen(session, choice)
+    chosen = _tournament_conditions(session, choice)
     wanted = select(MatchRow.id).where(*chosen)
     if most is not None:
         wanted = drawn(session, chosen, MatchFilter(game=choice.game, source=SELFPLAY), most)
@@ -119,13 +119,13 @@ def tournament_matches(session: Session, choice: TournamentChoice, most: int | N
         players = names[model_0], names[model_1]
         setting = settings.get((game, config))
         if setting is None:
-            setting = settings[game, config] = _setting(game, json.loads(config))
+            setting = settings[game, config] = _setting_of_config(game, json.loads(config))
         if broken_id is not None:
             broken[broken_id] = _BrokenOff(game, config, setting, players)
             continue
         if setting.kind not in ranges:
             ranges[setting.kind] = _utility_range(game, json.loads(config))
-        lines.setdefault(setting.kind, []).append(_line(setting, players, more, matches, (points[0], points[1])))
+        lines.setdefault(setting.kind, []).append(_result_line(setting, players, more, matches, (points[0], points[1])))
     faults = _faults(session, broken, ranges)
     free = {row.name: 0.0 for row in models.values() if row.kind != "api"}
     chosen = [*chosen, untold()] if most is None else [MatchRow.id.in_(wanted)]
@@ -138,7 +138,7 @@ def tournament_matches(session: Session, choice: TournamentChoice, most: int | N
     ]
 
 
-def _chosen(session: Session, choice: TournamentChoice) -> list[ColumnElement[bool]]:
+def _tournament_conditions(session: Session, choice: TournamentChoice) -> list[ColumnElement[bool]]:
     """The WHERE conditions over MatchRow for a tournament's matches, if no model was told more than the rules."""
     found = conditions(MatchFilter(game=choice.game, campaign=choice.campaign))
     if choice.matrix is not None:
@@ -254,7 +254,7 @@ def _grouped(session: Session, wanted: Select[str]) -> Iterator[Any]:
         yield from part
 
 
-def _setting(game: str, config: Mapping[str, Any]) -> _Setting:
+def _setting_of_config(game: str, config: Mapping[str, Any]) -> _Setting:
     found = find_game(game)
     kind = found.material
     piece = None if kind is None else kind.piece_of(config)
@@ -267,7 +267,7 @@ def _setting(game: str, config: Mapping[str, Any]) -> _Setting:
     return _Setting((game, partner_weight_of(game, config)), context, json.dumps(piece), begins)
 
 
-def _line(
+def _result_line(
     setting: _Setting, players: tuple[str, str], more: int, matches: int, points: tuple[float, float]
 ) -> ResultLine:
     """A line with the beginning player first."""
@@ -328,7 +328,7 @@ def _prices(
     counts: Counter[tuple[Kind, int]] = Counter()
     costs: dict[tuple[Kind, int], float | None] = {}
     for number, _seat, game, config, matches, *sums in rows:
-        setting = settings.get((game, config)) or _setting(game, json.loads(config))
+        setting = settings.get((game, config)) or _setting_of_config(game, json.loads(config))
         before, cost = costs.get((setting.kind, number), 0.0), CallSums.of(sums).cost(prices_of_model(models[number]))
         counts[setting.kind, number] += matches
         costs[setting.kind, number] = None if before is None or cost is None else before + cost

@@ -44,7 +44,7 @@ def method_curves(name: str, called: str, events: Events, language: Language = E
     def draw(colours: Palette) -> Spec:
         units = {"kl": language.gettext("nats"), "clip_fraction": language.gettext("Share of moves")}
         panels = [
-            _panel(titles[of], units.get(of), thinned(points, MOST_DRAWN), language, colours)
+            _metric_panel(titles[of], units.get(of), thinned(points, MOST_DRAWN), language, colours)
             for of, points in found.items()
         ]
         return {"columns": 2, "spacing": 36, "concat": panels}
@@ -63,7 +63,7 @@ def method_curves(name: str, called: str, events: Events, language: Language = E
     return Chart(name, title, Description(sentence, header, first_and_last), draw, values, language)
 
 
-def _panel(
+def _metric_panel(
     title: str, unit: str | None, points: Sequence[tuple[int, float]], language: Language, colours: Palette
 ) -> Spec:
     axis, dot = language.gettext("Step"), {"color": colours.first}

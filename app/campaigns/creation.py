@@ -14,17 +14,17 @@ from app.jobs.kind import Requester
 from app.models import Campaign
 
 
-def _prepare(session: Session, request: JobRequest[Any]) -> tuple[Parted, StartData | None]:
+def _prepare_campaign(session: Session, request: JobRequest[Any]) -> tuple[Parted, StartData | None]:
     """Part the material and read the start data: drawing and reading may each take half a second."""
     spec = request.spec
     material = parted(spec.game, request.files["material"], spec.evaluation, spec.seed)
     return material, read_start_data(session, request.home, spec)
 
 
-def _create(
+def _create_campaign(
     session: Session, request: JobRequest[Any], *, queued: bool, requester: Requester | None
 ) -> Sequence[Campaign]:
     return [lifecycle.create(session, request.spec, *request.known, queued=queued, requester=requester)]
 
 
-CREATION = JobCreation(spec=CampaignSpec, create=_create, prepare=_prepare)
+CREATION = JobCreation(spec=CampaignSpec, create=_create_campaign, prepare=_prepare_campaign)

@@ -20,7 +20,7 @@ def recipe_archive(session: Session, row: Campaign) -> bytes:
     document, kind = document_of(spec_of(row.spec), row.name, style), find_game(row.game).material
     files = {}
     if kind is not None and row.material["play"]:
-        pieces = {_PLAYED: row.material["play"], _HELD_OUT: _once(row.material["held_out"])}
+        pieces = {_PLAYED: row.material["play"], _HELD_OUT: _shortest_repeated_list(row.material["held_out"])}
         files = {name: "".join(f"{line}\n" for line in kind.lines_of(found)) for name, found in pieces.items()}
         for step in document["steps"]:
             if step["do"] in ("round", "evaluate"):
@@ -28,7 +28,7 @@ def recipe_archive(session: Session, row: Campaign) -> bytes:
     return written_recipe(row.name, f"The steps of campaign {row.id}, {row.name}.", document, files)
 
 
-def _once(items: Sequence[Any]) -> Sequence[Any]:
+def _shortest_repeated_list(items: Sequence[Any]) -> Sequence[Any]:
     """The list that `items` repeats."""
     length = next(each for each in range(1, len(items) + 1) if all(
         item == items[place % each] for place, item in enumerate(items)

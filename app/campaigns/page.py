@@ -12,7 +12,7 @@ from app.jobs.page import JobPage
 from app.models import Campaign
 
 
-def _described(session: Session, rows: Sequence[Campaign]) -> list[dict[str, Any]]:
+def _json_of_campaigns(session: Session, rows: Sequence[Campaign]) -> list[dict[str, Any]]:
     found, results = CAMPAIGN.states_of(session, rows), results_of(session, rows)
     return [_campaign_json(row, found[row.id], results[row.id]) for row in rows]
 
@@ -52,6 +52,6 @@ def _campaign_json(row: Campaign, state: str, found: Sequence[IterationResult]) 
 PAGE: JobPage[Campaign] = JobPage(
     kind=CAMPAIGN,
     sections=[],
-    whole=_described,
+    whole=_json_of_campaigns,
     figures=lambda session, rows: {row.id: figures_of(session, row) for row in rows},
 )

@@ -95,8 +95,10 @@ class _Writer:
         dataset, found = str(spec.start_data), []
         if spec.teacher is not None:
             dataset = f"${{{KEEP_TAUGHT}.dataset}}"
-            played = self._round((literal(spec.teacher),), spec.matches_of_round, "seeds", {}, f", {spec.teacher}")
-            kept = {"rounds": [f"${{{TEACH}.round}}"], **self._kept(NONZERO)}
+            played = self._round_step_fields(
+                (literal(spec.teacher),), spec.matches_of_round, "seeds", {}, f", {spec.teacher}"
+            )
+            kept = {"rounds": [f"${{{TEACH}.round}}"], **self._keep_step_fields(NONZERO)}
             found = [
                 {"name": TEACH, "do": "round", **self._in_first, "with": played},
                 {"name": KEEP_TAUGHT, "do": "keep", **self._in_first, "with": kept},
@@ -113,10 +115,10 @@ class _Writer:
         newest = self._latest
         sampling = spec.sampling.options()
         alone = spec.matches_of_round - sum(against.values())
-        steps = [(PLAY, self._round((newest,), alone, "seeds", sampling, ""))]
+        steps = [(PLAY, self._round_step_fields((newest,), alone, "seeds", sampling, ""))]
         for place, (partner, matches) in enumerate(against.items()):
             names = (newest, literal(partner))
-            with_it = self._round(names, matches, _seeds_with(place), sampling, f", with {partner}")
+            with_it = self._round_step_fields(names, matches, _seeds_with(place), sampling, f", with {partner}")
             steps.append((f"{PLAY_WITH}_{1 + place}", with_it))
         return [{"name": name, "do": "round", **self._in_loop, "with": fields} for name, fields in steps]
 
@@ -131,7 +133,7 @@ class _Writer:
         rounds = [PLAY, *(f"{PLAY_WITH}_{1 + place}" for place in range(len(spec.matches_against)))]
         kept: JSON = {
             "rounds": [f"${{{so_far}{name}.round}}" for name in rounds],
-            **self._kept(spec.kept),
+            **self._keep_step_fields(spec.kept),
             **spec.of_rows,
         }
         if is_drawn(kept):
@@ -163,33 +165,33 @@ class _Writer:
 
     # ---- Fields --------------------------------------------------------------------
 
-    def _game(self, sampling: JSON) -> JSON:
+    def _game_fields(self, sampling: JSON) -> JSON:
         spec = self._spec
         config = {name: literal(value) for name, value in spec.config.items()}
         return {"game": spec.game, "config": config, "lenient": spec.lenient, "sampling": {**sampling}}
 
-    def _called(self, what: str, number: str, more: str) -> str:
+    def _round_name(self, what: str, number: str, more: str) -> str:
         """The name of a round, cut to the longest length allowed."""
         width = len(str(self._spec.total)) if "$" in number else len(number)
         rest: str = literal(more[: max(0, self._room - len(f", {what} ") - width)])
         return f"${{run}}, {what} {number}{rest}"
 
-    def _round(self, models: tuple[str, ...], matches: int, seeds: str, sampling: JSON, more: str) -> JSON:
-        fields: JSON = {**self._game(sampling), "models": [*models], "matches": matches}
+    def _round_step_fields(self, models: tuple[str, ...], matches: int, seeds: str, sampling: JSON, more: str) -> JSON:
+        fields: JSON = {**self._game_fields(sampling), "models": [*models], "matches": matches}
         if len(models) > 1:
             fields["swap_seats"] = True  # half the matches from each seat
-        called = self._called("round", f"${{{ITERATION}}}", more)
+        called = self._round_name("round", f"${{{ITERATION}}}", more)
         return {**fields, "seed": f"${{{seeds}[{ITERATION}]}}", "name": called}
 
     def _evaluation(self, each: EvaluationSpec, model: str, number: str) -> JSON:
         matches = self._spec.evaluation
-        fields: JSON = {**self._game(each.sampling), "model": model, "matches": matches}
+        fields: JSON = {**self._game_fields(each.sampling), "model": model, "matches": matches}
         if each.partner:
             fields |= {"against": literal(each.partner), "matches": matches - matches % 2}  # as many from each seat
         more = f", {each.label}" if each.label else ""
-        return {**fields, "seed": "${evaluation_seed}", "name": self._called("evaluation", number, more)}
+        return {**fields, "seed": "${evaluation_seed}", "name": self._round_name("evaluation", number, more)}
 
-    def _kept(self, filter_: str) -> JSON:
+    def _keep_step_fields(self, filter_: str) -> JSON:
         spec = self._spec
         fields: JSON = {"filter": filter_, "name": _NAMED}
         if self._style is not None:

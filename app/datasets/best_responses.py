@@ -25,14 +25,16 @@ def best_responses(home: Path, row: Dataset) -> UnregisteredDataset:
         raise Invalid("dataset", expected=expected, got=Verbatim(f"{row.reference}, which is of {row.kind}"))
     tally = ImportTally(FORMATS["parlor"])
     with store.path_of(home, row).open("rb") as rows:
-        conversations = (RawRow(number, _conversation(json.loads(raw))) for number, raw in enumerate(rows, 1))
+        conversations = (
+            RawRow(number, _best_response_conversation(json.loads(raw))) for number, raw in enumerate(rows, 1)
+        )
         path = write_file(home, tally.lines(conversations), tally)
     found = tally.draft(path, {}, set())
     source = {"dataset_id": row.id, "dataset": row.reference}
     return replace(found, spec={"best_of": source, "rounds": [], "prompts": {}, "style": None})
 
 
-def _conversation(row: dict[str, Any]) -> dict[str, Any]:
+def _best_response_conversation(row: dict[str, Any]) -> dict[str, Any]:
     best = max(range(len(row["scores"])), key=lambda place: row["scores"][place])
     said = [*({**each, "weight": 0} if each["role"] == "assistant" else each for each in row.get("history", ()))]
     asked, learnt = {"role": "user", "content": row["query"]}, {"role": "assistant", "content": row["responses"][best]}

@@ -116,12 +116,14 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
     check_known(session, spec.matches)
     scores = _score_counts(session, spec)
     if not scores:
-        raise Invalid(None, expected=Phrase("matches that are over"), got=Phrase("none"), subject=_where(spec))
+        raise Invalid(
+            None, expected=Phrase("matches that are over"), got=Phrase("none"), subject=_matches_in_words(spec)
+        )
     if spec.matches.campaign is not None:  # it may continue: the same spec must give the same rows later
         spec = replace(spec, rounds=tuple(sorted({number for number, _, _ in scores if number is not None})))
-    means = {pool: _mean(filters.compared_with(spec.filter, counted)) for pool, counted in scores.items()}
+    means = {pool: _mean_score(filters.compared_with(spec.filter, counted)) for pool, counted in scores.items()}
     style = spec.style or _style(session, spec)
-    prompts = {game: default_prompt(game, style) for game in _games(spec, scores)}
+    prompts = {game: default_prompt(game, style) for game in _games_of_pools(spec, scores)}
     matches = session.scalar(select(func.count()).select_from(MatchRow).where(*_over(spec), *_alike(spec))) or 0
     wordings = {} if spec.wordings is None else {game: _wordings(game, each, spec) for game, each in prompts.items()}
     held_out = {} if spec.matches.study is not None else {game: held_out_keys(session, game) for game in prompts}
@@ -215,7 +217,7 @@ def refuse_nothing(reading: DatasetBuild) -> None:
     """Raises Invalid, which names the condition that left nothing, and the distribution of the scores."""
     spec, left = reading.spec, reading.left
     steps = (
-        ("matches", _conditions(spec) or "matches on material that no study holds out"),
+        ("matches", _conditions_in_words(spec) or "matches on material that no study holds out"),
         ("filter", f"filter {spec.filter}{' and grounded' if spec.grounded else ''}"),
         ("source", f"speakers {spec.speakers}"),
         ("model", f"model {' or '.join(spec.models)}"),
@@ -230,7 +232,9 @@ def refuse_nothing(reading: DatasetBuild) -> None:
                 "speakers" if step == "source" else step,  # as specs and forms call it
                 expected=Phrase("to keep at least one transcript"),
                 got=Phrase("none of %(before)s", before=before),
-                remedy=Phrase("scores in %(matches)s: %(scores)s", matches=_where(spec), scores=_distribution(reading)),
+                remedy=Phrase(
+                    "scores in %(matches)s: %(scores)s", matches=_matches_in_words(spec), scores=_distribution(reading)
+                ),
                 subject=name,
             )
         before = left[step]
@@ -293,12 +297,12 @@ def _score_counts(session: Session, spec: DatasetSpec) -> dict[Pool, Counter[flo
     return found
 
 
-def _mean(counted: Counter[float]) -> float:
+def _mean_score(counted: Counter[float]) -> float:
     """The mean of scores, weighted by how often each occurred; 0 for none."""
     return math.fsum(score * number for score, number in sorted(counted.items())) / max(1, counted.total())
 
 
-def _games(spec: DatasetSpec, pools: Iterable[Pool]) -> list[str]:
+def _games_of_pools(spec: DatasetSpec, pools: Iterable[Pool]) -> list[str]:
     """The games of these matches. Raises Invalid if the spec asks for item orders and a game does not have them."""
     found = sorted({game for _, game, _ in pools})
     if spec.permutations:
@@ -423,7 +427,7 @@ def _chosen_seats(
         ("matches", lambda _: not held_out),
         ("filter", lambda seat: bool(kept[seat])),
         ("source", lambda seat: filters.is_of(spec.speakers, kinds[seat])),
-        ("model", lambda seat: not names or _model(row, models, seat).name in names),
+        ("model", lambda seat: not names or _model_of_seat(row, models, seat).name in names),
         # The row also has the partner's words: without everyone's consent, nothing of the match is used.
         ("consent", lambda _: asked),
     )
@@ -434,7 +438,7 @@ def _chosen_seats(
     return chosen
 
 
-def _model(row: Row[Any], models: Mapping[int, SeatModel], seat: int) -> SeatModel:
+def _model_of_seat(row: Row[Any], models: Mapping[int, SeatModel], seat: int) -> SeatModel:
     """The model that filled a seat; one without a name if no model did."""
     return models.get((row.model_0, row.model_1)[seat], SeatModel("", None))
 
@@ -507,7 +511,7 @@ def _training_rows(
             rewards = move_rewards(reading.spec, match.game, result, reading.totals, moves)
         done = 0
         for each in transcript:
-            row = _training_row(reading.spec, match, each, rewards, done, _model(match, models, seat).sha256)
+            row = _training_row(reading.spec, match, each, rewards, done, _model_of_seat(match, models, seat).sha256)
             done += sum(message["role"] == "assistant" for message in each.chat)
             if row.own_moves or rewards is not None:  # without rewards, a row needs moves to learn
                 yield row
@@ -588,12 +592,12 @@ def _add_sampled(chat: Sequence[dict[str, Any]], sampled: Sequence[SampledTurn])
 # ---- Words --------------------------------------------------------------------
 
 
-def _conditions(spec: DatasetSpec) -> str:
+def _conditions_in_words(spec: DatasetSpec) -> str:
     """The conditions that select matches, in the words of the request."""
     return "" if spec.choice == EVERYTHING else in_words(spec.choice)
 
 
-def _where(spec: DatasetSpec) -> str:
+def _matches_in_words(spec: DatasetSpec) -> str:
     if spec.rounds:
         return f"round{'s' if len(spec.rounds) > 1 else ''} {', '.join(map(str, spec.rounds))}"
     if spec.of_game_alone:

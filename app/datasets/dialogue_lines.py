@@ -81,8 +81,8 @@ def read_line(line: str, where: str) -> Perspective:
     context = _context([(six[0::2], six[1::2]) for six in sides], where)
     if tagged:
         return _tagged(context, found["turns"], found["output"], where)
-    turns, selector, selected = _turns(found["turns"], where)
-    own, unchosen = _choice(selected or found["reward"], where)
+    turns, selector, selected = _read_turns(found["turns"], where)
+    own, unchosen = _own_choice_or_reason(selected or found["reward"], where)
     choices = _fitting((own, None), context, where)
     return Perspective(PLAIN, context, turns, selector, choices, unchosen or found["verdict"], found["reward"])
 
@@ -93,7 +93,7 @@ def read_record(raw: Any, where: str) -> Perspective:
         expected = f"an object with {{{', '.join(_FIELDS)}}}"
         raise Invalid(None, expected=expected, got=fields_of(raw), subject=where)
     context = _context([_side(raw[name], f"{where}, {name}") for name in ("input", "partner_input")], where)
-    turns, output = (_text(raw[name], f"{where}, {name}") for name in ("dialogue", "output"))
+    turns, output = (_joined_text(raw[name], f"{where}, {name}") for name in ("dialogue", "output"))
     return _tagged(context, turns, output, where)
 
 
@@ -108,7 +108,7 @@ def _side(raw: Any, where: str) -> tuple[Any, Any]:
     return counts, values
 
 
-def _text(raw: Any, where: str) -> str:
+def _joined_text(raw: Any, where: str) -> str:
     """A text given whole or in parts, which are words or turns."""
     if isinstance(raw, list) and all(isinstance(each, str) for each in raw):
         by_turns = _EOS not in raw and any(_TURN.fullmatch(each) for each in raw)
@@ -119,7 +119,7 @@ def _text(raw: Any, where: str) -> str:
 
 
 def _tagged(context: Context, talk: str, output: str, where: str) -> Perspective:
-    turns, selector, _ = _turns(talk, where)
+    turns, selector, _ = _read_turns(talk, where)
     choices, verdict = _output(output, where)
     return Perspective(TAGGED, context, turns, selector, _fitting(choices, context, where), verdict, None)
 
@@ -142,7 +142,7 @@ def _context(sides: Sequence[tuple[Any, Any]], where: str) -> Context:
         raise error.at(where) from None
 
 
-def _turns(talk: str, where: str) -> tuple[tuple[Turn, ...], int | None, str]:
+def _read_turns(talk: str, where: str) -> tuple[tuple[Turn, ...], int | None, str]:
     """The turns, the speaker who selected, and the text after `<selection>`."""
     chunks = talk.split(f" {_EOS} ")
     turns: list[Turn] = []
@@ -160,7 +160,7 @@ def _turns(talk: str, where: str) -> tuple[tuple[Turn, ...], int | None, str]:
     return tuple(turns), None, ""
 
 
-def _choice(raw: str, where: str) -> tuple[Counts | None, str | None]:
+def _own_choice_or_reason(raw: str, where: str) -> tuple[Counts | None, str | None]:
     """YOUR choice, or the reason that it is missing."""
     if raw in _NO_CHOICE:
         return None, _NO_CHOICE[raw]

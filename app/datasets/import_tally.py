@@ -44,9 +44,9 @@ class ImportTally(DatasetTally):
 
     def lines(self, rows: Iterable[RawRow]) -> Iterator[bytes]:
         """The good rows as bytes, counted; bad rows are kept with their errors."""
-        return (line for row in rows if (line := self._line(row)) is not None)
+        return (line for row in rows if (line := self._read_and_count_row(row)) is not None)
 
-    def _line(self, raw: RawRow) -> bytes | None:
+    def _read_and_count_row(self, raw: RawRow) -> bytes | None:
         self.read += 1
         try:
             if raw.error is not None:
@@ -59,7 +59,7 @@ class ImportTally(DatasetTally):
             if len(self.refused) < MOST_REFUSED:
                 self.refused.append(RefusedRow(raw.number, error if isinstance(error, Invalid) else _TOO_DEEP))
             return None
-        self._count(line, row)
+        self._count_row(line, row)
         return line
 
     def _check_kind(self, row: JSON) -> None:
@@ -69,8 +69,8 @@ class ImportTally(DatasetTally):
             expected = Phrase("%(kind)s, as in the rows before", kind=Verbatim(self._kind))
             raise Invalid(None, expected=expected, got=Phrase("one of another kind"))
 
-    def _count(self, line: bytes, row: JSON) -> None:
-        own, others = _texts(row)
+    def _count_row(self, line: bytes, row: JSON) -> None:
+        own, others = _learnt_and_other_texts(row)
         own_words = sum(len(text.split()) for text in own)
         self.add_row(line, own_words + sum(len(text.split()) for text in others), own_words, len(own))
         self.groups.append(_seat_of(row.get("group")))
@@ -106,7 +106,7 @@ def _count_rewards(rewards: RewardTally, row: JSON) -> None:
         rewards.add_policy(str(row["policy"]))
 
 
-def _texts(row: JSON) -> tuple[list[str], list[str]]:
+def _learnt_and_other_texts(row: JSON) -> tuple[list[str], list[str]]:
     """The texts of a row to train on, and all others."""
     if "responses" in row:
         return row["responses"], [row["query"], *(each["content"] for each in row.get("history") or ())]

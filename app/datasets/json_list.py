@@ -84,7 +84,7 @@ class _Reader:
             self._at += mark == ","
             number += 1
         self._at += 1
-        self._close()
+        self._check_nothing_follows()
 
     def _take_item(self, number: int) -> Any:
         """The item that begins here. If the end of the window cuts it off, it is read again with twice as much text."""
@@ -126,7 +126,7 @@ class _Reader:
                 return self._text[self._at : self._at + 1]
             self._read_more(CHUNK)
 
-    def _close(self) -> None:
+    def _check_nothing_follows(self) -> None:
         if rest := self._next_mark():
             raise Invalid(None, expected="nothing after the list", got=Verbatim(self._quote(rest)), subject=self._where)
 

@@ -38,7 +38,7 @@ def origins_of(session: Session, rows: Sequence[Dataset]) -> list[list[Phrase | 
     """The origin of each dataset; of many rounds only the first ones."""
     numbers = {number for row in rows for number in row.spec.get("rounds", ())[:_ROUNDS]}
     cells = job_references(session, ROUND, numbers)
-    return [_origin(row.spec, cells) for row in rows]
+    return [_origin_of_spec(row.spec, cells) for row in rows]
 
 
 def society_origin(society: JSON) -> Reference:
@@ -47,7 +47,7 @@ def society_origin(society: JSON) -> Reference:
     return job_cell("society", number, society["name"], Phrase("society %(number)s", number=number))
 
 
-def _origin(spec: JSON, cells: Mapping[int, Reference]) -> list[Phrase | Reference]:
+def _origin_of_spec(spec: JSON, cells: Mapping[int, Reference]) -> list[Phrase | Reference]:
     if imported := spec.get("imported"):
         return [Phrase("the file %(file)s", file=Verbatim(imported["file"]))]
     if society := spec.get("society"):
@@ -67,7 +67,7 @@ def _origin(spec: JSON, cells: Mapping[int, Reference]) -> list[Phrase | Referen
     ]
 
 
-def _kept(each: DatasetListItem) -> Labelled:
+def _filter_or_kind(each: DatasetListItem) -> Labelled:
     name = each.row.spec["filter"] if each.is_cut else each.row.kind
     return Labelled(name, _KEPT.get(name, Phrase(name)))
 
@@ -94,7 +94,7 @@ LIST: Listing[Dataset] = Listing(
             Phrase("From"),
             values=lambda session, items: origins_of(session, [each.row for each in items]),
         ),
-        ListColumn("kept", Phrase("Kept"), _kept),
+        ListColumn("kept", Phrase("Kept"), _filter_or_kind),
         attribute(Dataset.rows, Phrase("Rows"), numeric=True),
         computed(
             "matches",

@@ -70,13 +70,13 @@ def number(index: int) -> str:
 def record_of(match: ExportableMatch) -> PublishedGame:
     """The files of a match, made from its events, and from its facts where the source had other content."""
     facts = unpacked(match.facts)
-    made = _made(match, facts)
+    made = _published_game(match, facts)
     return replace(made, **{name: facts[name] for name in RECORD_FIELDS if name in facts})
 
 
 def facts_of(match: ExportableMatch, source: PublishedGame) -> JSON:
     """The match's facts, and everything in the source's files that its events do not reproduce."""
-    made = _made(match, match.facts)
+    made = _published_game(match, match.facts)
     return match.facts | {
         name: getattr(source, name) for name in RECORD_FIELDS if getattr(source, name) != getattr(made, name)
     }
@@ -85,12 +85,12 @@ def facts_of(match: ExportableMatch, source: PublishedGame) -> JSON:
 # ---- From events to files -----------------------------------------------------
 
 
-def _made(match: ExportableMatch, facts: JSON) -> PublishedGame:
+def _published_game(match: ExportableMatch, facts: JSON) -> PublishedGame:
     started = match.events[0]
     ended = match.events[-1]
     if not isinstance(started, Started) or started.game != NEGOTIATION.name or not isinstance(ended, Ended):
         raise Invalid("match", expected="a negotiation that is over", got=started, subject=f"match {match.index}")
-    moves = _moves(started.config, match.events)
+    moves = _accepted_moves(started.config, match.events)
     system, notice = facts.get("system"), facts.get("notice")
     if system is None:
         system, notice = _our_words(match.events)
@@ -98,8 +98,8 @@ def _made(match: ExportableMatch, facts: JSON) -> PublishedGame:
     scores = ended.utilities
     tokens = facts.get("token_count", match.tokens)
     return PublishedGame(
-        log_0=_log(0, moves, system[0], notice),
-        log_1=_log(1, moves, system[1], notice),
+        log_0=_log_of_seat(0, moves, system[0], notice),
+        log_1=_log_of_seat(1, moves, system[1], notice),
         result={
             "counts": _by_item(started.config["counts"]),
             "p0_values": _by_item(started.config["values"][0]),
@@ -120,7 +120,7 @@ def _made(match: ExportableMatch, facts: JSON) -> PublishedGame:
     )
 
 
-def _moves(config: JSON, events: Sequence[LogEvent]) -> list[_Move]:
+def _accepted_moves(config: JSON, events: Sequence[LogEvent]) -> list[_Move]:
     """The accepted moves; the last one of a match that ended before the rules end it is [ABORT]."""
     moves: list[_Move] = []
     seat = None  # who stopped it
@@ -135,7 +135,7 @@ def _moves(config: JSON, events: Sequence[LogEvent]) -> list[_Move]:
     return moves
 
 
-def _log(seat: int, moves: Sequence[_Move], system: str | None, notice: str | None) -> list[Message]:
+def _log_of_seat(seat: int, moves: Sequence[_Move], system: str | None, notice: str | None) -> list[Message]:
     log = [] if system is None else [{"role": "system", "content": system}]
     for move in moves:
         if move.seat == seat:
@@ -168,7 +168,7 @@ def _allocations(events: Sequence[LogEvent]) -> list[JSON | None]:
 def _full(config: JSON, moves: Sequence[_Move], scores: Sequence[float]) -> str:
     books, hats, balls = config["counts"]
     lines = [f"Item counts: there are {books} books, {hats} hats, and {balls} balls."]
-    lines += [f"Player {seat} values: {_worth(config, seat, 'books')}" for seat in range(2)]
+    lines += [f"Player {seat} values: {_item_values_in_words(config, seat, 'books')}" for seat in range(2)]
     lines += ["", ""]
     lines += [f"Player {move.seat}: {move.text}" for move in moves]
     lines += [f"Player {seat} FINAL SCORE: {score} " for seat, score in enumerate(scores)]
@@ -187,10 +187,10 @@ def _player_text(seat: int, config: JSON, events: Sequence[LogEvent]) -> str:
 
 def header(config: JSON, seat: int) -> str:
     """The beginning of `NNN_pS.txt`, without its last line break."""
-    return f"{_worth(config, seat, 'Books')}\n\n"
+    return f"{_item_values_in_words(config, seat, 'Books')}\n\n"
 
 
-def _worth(config: JSON, seat: int, books: str) -> str:
+def _item_values_in_words(config: JSON, seat: int, books: str) -> str:
     book, hat, ball = config["values"][seat]
     return f"{books} are worth {book} points, hats are worth {hat} points, and balls are worth {ball} points."
 

@@ -50,13 +50,13 @@ def add(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
     try:
         check_name("name", name)
         for forgotten, rows, sha256 in transact(_forgotten):
-            _remove(transact, forgotten, rows, None if sha256 == draft.sha256 else draft.path.with_stem(sha256))
-        number = transact(lambda session: _begun(session, draft, name))
+            _remove_dataset(transact, forgotten, rows, None if sha256 == draft.sha256 else draft.path.with_stem(sha256))
+        number = transact(lambda session: _insert_incomplete_dataset(session, draft, name))
         mark_of(draft.path).unlink(missing_ok=True)
         every = enumerate((match_id, seat) for match_id, seats in draft.origins for seat in seats)
         origins = (each for each in every if each[1][0] is not None)
         while part := list(islice(origins, _ROWS_AT_ONCE)):
-            in_turn(transact, partial(_insert, dataset_id=number, part=part))
+            in_turn(transact, partial(_insert_row_origins, dataset_id=number, part=part))
     except (Unavailable, *DATABASE_AWAY):
         raise  # the remains go when another dataset is registered
     except BaseException:
@@ -68,7 +68,7 @@ def add(transact: Transact, draft: UnregisteredDataset, name: str) -> int:
 
 def discard(transact: Transact, draft: UnregisteredDataset, number: int | None = None) -> None:
     """Delete the file of a draft, unless a dataset has it, and the rows that `add` has written under this number."""
-    _remove(transact, number, draft.rows, draft.path)
+    _remove_dataset(transact, number, draft.rows, draft.path)
 
 
 def delete_left(transact: Transact, home: Path) -> None:
@@ -110,7 +110,7 @@ def _holds_withdrawn(session: Session, dataset_id: int) -> bool:
     return session.scalar(withdrawn.limit(1)) is not None
 
 
-def _begun(session: Session, draft: UnregisteredDataset, name: str) -> int:
+def _insert_incomplete_dataset(session: Session, draft: UnregisteredDataset, name: str) -> int:
     lock_tables(session, "dataset")
     latest = session.scalar(select(func.max(Dataset.version)).where(Dataset.name == name)) or 0
     if not draft.path.is_file():
@@ -139,7 +139,9 @@ def _begun(session: Session, draft: UnregisteredDataset, name: str) -> int:
     return row.id
 
 
-def _insert(session: Session, dataset_id: int, part: Sequence[tuple[int, tuple[str | None, int | None]]]) -> None:
+def _insert_row_origins(
+    session: Session, dataset_id: int, part: Sequence[tuple[int, tuple[str | None, int | None]]]
+) -> None:
     rows = [
         {"dataset_id": dataset_id, "place": place, "match_id": match_id, "seat": seat}
         for place, (match_id, seat) in part
@@ -167,7 +169,7 @@ def _forgotten(session: Session) -> list[tuple[int, int, str]]:
     return [(row.id, row.rows, row.sha256) for row in session.execute(left)]
 
 
-def _remove(transact: Transact, dataset_id: int | None, rows: int, path: Path | None) -> None:
+def _remove_dataset(transact: Transact, dataset_id: int | None, rows: int, path: Path | None) -> None:
     if dataset_id is not None:
         for first in range(0, rows, _ROWS_AT_ONCE):
             places = DatasetRow.place.between(first, first + _ROWS_AT_ONCE - 1)
@@ -182,7 +184,7 @@ def _delete(session: Session, which: Delete) -> None:
 
 def _delete_with_file(session: Session, dataset_id: int | None, path: Path | None) -> None:
     """Delete a dataset's row, and its file unless others have the same bytes, or a removal has yet to move them."""
-    lock_tables(session, "dataset")  # like `_begun`, which checks for the file
+    lock_tables(session, "dataset")  # like `_insert_incomplete_dataset`, which checks for the file
     if dataset_id is not None:
         session.execute(delete(Dataset).where(Dataset.id == dataset_id, ~Dataset.complete))
     if path is None:

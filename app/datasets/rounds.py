@@ -89,23 +89,23 @@ def take_in(
     if number == 0:
         raise Invalid(None, expected="games", got=Verbatim("none"), subject=wanted.path)
     for forgotten in transact(_forgotten):
-        _remove(transact, forgotten)
+        _remove_round(transact, forgotten)
     owner = f"import-{uuid4().hex}"
     now = datetime.now(UTC)
-    round_id = transact(lambda session: _begun(session, wanted, number, owner, now, seconds))
+    round_id = transact(lambda session: _begin_round(session, wanted, number, owner, now, seconds))
     write = partial(_write_round, round_id=round_id, owner=owner, seconds=seconds, player=player, now=now)
     try:
         each = iter(matches)
         while batch := list(islice(each, AT_ONCE)):
             in_turn(transact, partial(write, batch=batch))
-        transact(lambda session: _ended(session, round_id, wanted.path))
+        transact(lambda session: _end_round(session, round_id, wanted.path))
     except BaseException:
-        _remove(transact, round_id)
+        _remove_round(transact, round_id)
         raise
     return round_id
 
 
-def _begun(session: Session, wanted: Import, number: int, owner: str, now: datetime, seconds: float) -> int:
+def _begin_round(session: Session, wanted: Import, number: int, owner: str, now: datetime, seconds: float) -> int:
     row = RoundRow(
         name=engine.readable(wanted.path.resolve().name)[:120],
         game=wanted.game,
@@ -149,7 +149,7 @@ def _write_round(
             got=Verbatim(f"one that was {row.status} meanwhile"),
             subject=f"round {round_id}",
         )
-    _insert(session, round_id, batch, player, now)
+    _insert_imported_matches(session, round_id, batch, player, now)
     events = [event for match in batch for event in match.events]
     row.finished += len(batch)
     row.aborted += sum(isinstance(event, Aborted) for event in events)
@@ -157,7 +157,7 @@ def _write_round(
     row.violations += sum(isinstance(event, Violated) for event in events)
 
 
-def _ended(session: Session, round_id: int, path: Path) -> None:
+def _end_round(session: Session, round_id: int, path: Path) -> None:
     row = session.get_one(RoundRow, round_id, with_for_update=True)
     if row.finished != row.matches:
         raise Invalid(
@@ -178,7 +178,7 @@ def _forgotten(session: Session) -> Sequence[int]:
     return session.scalars(left).all()
 
 
-def _remove(transact: Transact, round_id: int) -> None:
+def _remove_round(transact: Transact, round_id: int) -> None:
     while in_turn(transact, partial(_remove_some, round_id=round_id)):
         pass
     transact(lambda session: session.execute(delete(RoundRow).where(RoundRow.id == round_id)))
@@ -190,7 +190,9 @@ def _remove_some(session: Session, round_id: int) -> int:
     return len(some)
 
 
-def _insert(session: Session, round_id: int, batch: Sequence[ImportedMatch], player: str, now: datetime) -> None:
+def _insert_imported_matches(
+    session: Session, round_id: int, batch: Sequence[ImportedMatch], player: str, now: datetime
+) -> None:
     begun = [
         store.NewMatch(_record(match, player, now), IMPORT, round_id, match.index, match.tokens) for match in batch
     ]
@@ -236,10 +238,10 @@ def games_of(session: Session, round_id: int, game: str) -> tuple[int, Iterator[
             remedy=f"`flask round resume {round_id}` plays the rest",
             subject=f"round {round_id}",
         )
-    return number, _games(session, round_id)
+    return number, _read_games_of_round(session, round_id)
 
 
-def _games(session: Session, round_id: int) -> Iterator[ImportedMatch]:
+def _read_games_of_round(session: Session, round_id: int) -> Iterator[ImportedMatch]:
     last = -1
     while True:
         rows = session.execute(

@@ -149,13 +149,17 @@ def _has_file(home: Path, row: Dataset) -> bool:
 
 def _matches_here(session: Session, groups: Sequence[tuple[str, int] | None]) -> set[str]:
     """The matches that exist in this database: their rows link to them."""
-    return {match for part in _parts(sorted({each[0] for each in groups if each})) for match in _known(session, part)}
+    return {
+        match
+        for part in _batches_of_ids(sorted({each[0] for each in groups if each}))
+        for match in _existing_match_ids(session, part)
+    }
 
 
-def _known(session: Session, ids: Sequence[str]) -> Iterator[str]:
+def _existing_match_ids(session: Session, ids: Sequence[str]) -> Iterator[str]:
     yield from session.scalars(select(MatchRow.id).where(MatchRow.id.in_(ids)))
 
 
-def _parts(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+def _batches_of_ids(ids: Sequence[str]) -> Iterator[Sequence[str]]:
     for start in range(0, len(ids), _IDS_AT_ONCE):
         yield ids[start : start + _IDS_AT_ONCE]

@@ -17,7 +17,7 @@ from app.matches.events import LogEvent, Started
 def episode_of(match: ExportableMatch) -> JSON:
     """The match as an episode, identical to its source. Raises Invalid for a match of another game."""
     facts = unpacked(match.facts)
-    episode = _made(match.events)
+    episode = _episode_from_events(match.events)
     history: list[Any] = episode["history"]
     for at, move in facts.get("moves", {}).items():
         history[int(at)] = move
@@ -30,7 +30,7 @@ def facts_of(raw: JSON, events: Sequence[LogEvent]) -> JSON:
     """Everything that the events do not reproduce: `moves` by their place, those `after` the verdict, and all other
     fields.
     """
-    made = _made(events)
+    made = _episode_from_events(events)
     played = len(made["history"])
     facts: JSON = {}
     moves = {str(at): raw["history"][at] for at in range(played) if raw["history"][at] != made["history"][at]}
@@ -44,7 +44,7 @@ def facts_of(raw: JSON, events: Sequence[LogEvent]) -> JSON:
     return facts
 
 
-def _made(events: Sequence[LogEvent]) -> JSON:
+def _episode_from_events(events: Sequence[LogEvent]) -> JSON:
     started = events[0]
     if not isinstance(started, Started) or started.game != TABOO.name:
         raise Invalid("match", expected=f"one of {TABOO.name}", got=started)

@@ -102,15 +102,17 @@ def transcripts(session: Session, wanted: Mapping[str, TranscriptRequest]) -> di
             chats = _chats(session, match, log, seat, prompt, stored)
             transcript = []
             for chat, own in chats:
-                tokens = _tokens(match, log, own, sampled)
+                tokens = _turns_of_one_tokenizer(match, log, own, sampled)
                 if not wanted[match].keeps_reasoning and any(turn.has_reasoning for turn in tokens):
                     tokens = ()
-                told = _with_thoughts(chat, [thoughts.get((match, ply, _written(log.moves[ply]))) for ply in own])
+                told = _with_thoughts(
+                    chat, [thoughts.get((match, ply, _original_output(log.moves[ply]))) for ply in own]
+                )
                 transcript.append(PromptedTranscript(seat, told, [log.moves[ply].kind for ply in own], tokens, wording))
             found[match] += reversed(transcript)
-            thought = [thoughts.get((match, ply, _written(log.moves[ply]))) for ply in _plies(log, seat)]
+            thought = [thoughts.get((match, ply, _original_output(log.moves[ply]))) for ply in _plies(log, seat)]
             for order, other in permuted:
-                if (renamed := _renamed(log, thought, order)) is not None:
+                if (renamed := _permuted_thoughts(log, thought, order)) is not None:
                     for chat, own in _chats(session, match, other, seat, prompt, None):
                         kinds = [log.moves[ply].kind for ply in own]
                         told = _with_thoughts(chat, renamed)
@@ -130,7 +132,7 @@ def _permuted(log: "_Log", order: Order) -> "_Log | None":
     return _Log(replace(log.started, config=permutations.of_config(log.started.config, order)), moves)
 
 
-def _renamed(log: "_Log", thoughts: Sequence[str | None], order: Order) -> list[str | None] | None:
+def _permuted_thoughts(log: "_Log", thoughts: Sequence[str | None], order: Order) -> list[str | None] | None:
     """Reasoning in an order of the item types; None if it is ambiguous about which it names."""
     of_text = permutations_of(log.started.game).of_text
     renamed = [thought and of_text(thought, order) for thought in thoughts]
@@ -235,7 +237,7 @@ def _thoughts(session: Session, matches: Collection[str]) -> dict[tuple[str, int
     return {(row.match_id, row.ply, row.text): row.reasoning for row in rows}
 
 
-def _written(move: Event) -> str | None:
+def _original_output(move: Event) -> str | None:
     """The original output for a move, which may be wrapped, or JSON that contains it."""
     return move.text if move.original is None else move.original
 
@@ -247,7 +249,9 @@ def _with_thoughts(chat: Sequence[Message], thoughts: Sequence[str | None]) -> l
     return [{**each, "reasoning": thought[at]} if at in thought else each for at, each in enumerate(chat)]
 
 
-def _tokens(match: str, log: _Log, own: Sequence[int], drawn: Mapping[Turn, SampledTurn]) -> Sequence[SampledTurn]:
+def _turns_of_one_tokenizer(
+    match: str, log: _Log, own: Sequence[int], drawn: Mapping[Turn, SampledTurn]
+) -> Sequence[SampledTurn]:
     """The sampled turns of the moves at these plies, if tokens of one tokenizer give all of them word for word."""
     found = [each for ply in own if (each := drawn.get((match, ply))) and each.text == log.moves[ply].text]
     if len(found) < len(own) or len({each.tokenizer for each in found}) != 1:

@@ -40,10 +40,10 @@ def _field_of(option: str | None) -> str | None:
     return option
 
 
-def _create(
+def _create_recipe_run(
     session: Session, request: JobRequest[Any], *, queued: bool, requester: Requester | None
 ) -> Sequence[RecipeRun]:
     return [lifecycle.create(session, request.known, queued=queued, requester=requester)]
 
 
-CREATION = JobCreation(spec=RecipeSpec, create=_create, prepare=prepare)
+CREATION = JobCreation(spec=RecipeSpec, create=_create_recipe_run, prepare=prepare)

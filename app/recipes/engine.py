@@ -66,14 +66,14 @@ class StepEngine(Generic[R]):
         return self.kind.take_steps(context, number, self._placed_steps)
 
     def _placed_steps(self, context: JobContext, number: int) -> AwaitedJob | None:
-        """Like `_steps`; an error in the recipe becomes an AppError that begins with its name."""
+        """Like `_take_due_steps`; an error in the recipe becomes an AppError that begins with its name."""
         try:
-            return self._steps(context, number)
+            return self._take_due_steps(context, number)
         except RecipeFault as fault:
             with reading(context.database) as session:
                 raise fault.placed(self.called(self.kind.get(session, number))) from None
 
-    def _steps(self, context: JobContext, number: int) -> AwaitedJob | None:
+    def _take_due_steps(self, context: JobContext, number: int) -> AwaitedJob | None:
         with reading(context.database) as session:
             row = self.kind.get(session, number)
             awaited = self.kind.awaited_jobs(session, [number]).get(number)
@@ -86,7 +86,7 @@ class StepEngine(Generic[R]):
                 held = self.kind.running(session, number, context.owner)
                 due = None if held is None else self._next(session, held, plan)
             if isinstance(due, _Begin):
-                self._begin(own, number, due.step)
+                self._begin_step(own, number, due.step)
             elif isinstance(due, _Measure):
                 self._measure(context, number, due.step)
             else:
@@ -94,7 +94,7 @@ class StepEngine(Generic[R]):
 
     def _next(self, session: Session, row: R, plan: RecipePlan) -> AwaitedJob | _Begin | _Measure | None:
         """What has to be over, or to be done, before the job can continue; None if it is over or has failed."""
-        begun = self._begun(session, row.id)
+        begun = self._begun_steps(session, row.id)
         for planned in plan.steps:
             step = begun.get(planned.key)
             if step is None:
@@ -109,18 +109,18 @@ class StepEngine(Generic[R]):
         finish(row)
         return None
 
-    def _begun(self, session: Session, number: int) -> dict[str, RecipeStep]:
+    def _begun_steps(self, session: Session, number: int) -> dict[str, RecipeStep]:
         """The steps of a job that were begun, by their keys."""
         return {step.key: step for step in self.kind.steps_of(session, number)}
 
     # ---- What is done --------------------------------------------------------------
 
-    def _begin(self, context: StepContext, number: int, planned: PlannedStep) -> None:
+    def _begin_step(self, context: StepContext, number: int, planned: PlannedStep) -> None:
         """Create a step with its job, or with its result. Raises AppError."""
         action = ACTIONS[planned.kind.name]
         try:
             with reading(context.job.database) as session:
-                begun = self._begun(session, number)
+                begun = self._begun_steps(session, number)
                 taken = {key for made in planned.takes for key in made.keys}
                 spec = spec_of(planned, {key: results_of_step(session, begun[key]) for key in taken})
                 session.expunge_all()
@@ -147,9 +147,9 @@ class StepEngine(Generic[R]):
         """Compute the figures of a step whose job is done."""
         measure = ACTIONS[planned.kind.name].measure
         with reading(context.database) as session:
-            begun: Mapping[str, RecipeStep] = self._begun(session, number)
+            begun: Mapping[str, RecipeStep] = self._begun_steps(session, number)
             figures = None if measure is None else measure(session, begun[planned.key], begun)
         with writing(context.database) as session:
             if self.kind.running(session, number, context.owner) is not None:
-                step = self._begun(session, number)[planned.key]
+                step = self._begun_steps(session, number)[planned.key]
                 step.figures, step.ended_at = figures, datetime.now(UTC)

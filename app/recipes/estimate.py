@@ -132,10 +132,10 @@ class _Reckoner:
     def _stand_in(self, key: str, made: Made) -> str:
         """The model that a made model comes from, used in its place in the estimate; a number for other things."""
         if made.output == "model":
-            return self._origin(key)
+            return self._base_model_name(key)
         return key if made.output == "figures" else str(1 + self._plan.by_key[key].place)
 
-    def _origin(self, key: str) -> str:
+    def _base_model_name(self, key: str) -> str:
         """The registry's model that a training begins from, if need be through other trainings."""
         step = self._plan.by_key[key]
         base: Any = step.fields.get("base")
@@ -144,17 +144,17 @@ class _Reckoner:
             base = step.fields.get("base")
         return str(step.fields["name"] if base is None else base)
 
-    def _model(self, name: str) -> LanguageModel:
+    def _model_by_name(self, name: str) -> LanguageModel:
         return get_model(self._session, name)
 
     def _of_round(self, spec: RoundSpec | EvaluateSpec) -> StepAmount:
         if isinstance(spec, RoundSpec):
             pair, matches = spec.seats, spec.matches or USUAL_MATCHES
             if spec.matches is None and spec.material is not None:
-                matches = self._pieces(spec)
+                matches = self._matches_for_all_pieces(spec)
         else:
             pair, matches = (spec.model, spec.against or spec.model), spec.matches
-        models = {name: self._model(name) for name in pair}
+        models = {name: self._model_by_name(name) for name in pair}
         for name, model in models.items():
             if (name, spec.game) not in self._habits:
                 self._habits[name, spec.game] = rounds.habit_of(self._session, model, spec.game, dict(spec.config))
@@ -164,14 +164,14 @@ class _Reckoner:
         cost = found.cost if found.basis else 0.0
         return StepAmount(found.matches, found.calls, found.prompt_tokens, found.completion_tokens, cost, found.seconds)
 
-    def _pieces(self, spec: RoundSpec) -> int:
+    def _matches_for_all_pieces(self, spec: RoundSpec) -> int:
         """The number of matches that play each piece of a named list once."""
         material = played_material(spec, self._texts)
         return USUAL_MATCHES if material is None else len(material.items) * (2 if spec.swap_seats else 1)
 
     def _of_benchmark(self, step: PlannedStep) -> StepAmount:
         """For a model behind an API, the number of questions cannot be known beforehand."""
-        model = self._model(with_made(step.fields["model"], self._stand_in))
+        model = self._model_by_name(with_made(step.fields["model"], self._stand_in))
         return StepAmount(cost=0.0 if model.kind == LOCAL else None, seconds=None)
 
     def _of_assessment(self, step: PlannedStep, draft: AssessmentSpec) -> StepAmount:
@@ -181,7 +181,7 @@ class _Reckoner:
         times: dict[str, float] = {}
         for name, often in ((named["model"], 1), (named["base"], 1), *((each, 4) for each in named["raters"])):
             times[name] = times.get(name, 0) + often * questions
-        models = {name: self._model(name) for name in times}
+        models = {name: self._model_by_name(name) for name in times}
         for name, model in models.items():
             if name not in self._chats:
                 self._chats[name] = societies.call_statistics(self._session, model, SocietyConfig(seed=0))

@@ -27,7 +27,7 @@ STEP_COLUMNS = (
     Column("job", "text", "Its job.", "kind and number", lambda line: line.job and str(line.job)),
     Column("status", "text", "What its status is called.", "empty: not begun", lambda line: line.status),
     Column("made", "text", "A model, or datasets.", "names", lambda line: "; ".join(map(str, line.made))),
-    Column("figures", "json", "Its figures or its table.", "JSON", lambda line: _figures(line)),
+    Column("figures", "json", "Its figures or its table.", "JSON", lambda line: _figures_as_json(line)),
 )
 
 
@@ -35,7 +35,7 @@ def archive_of(session: Session, row: RecipeRun) -> bytes:
     """A run as a zip archive; its recipe can be run again from the folder where it is unpacked."""
     lines = lines_of(session, row)
     texts = {f"{row.recipe}.yaml": row.text, **row.files}
-    tables = {f"{_file_name(step.key)}.csv": _table(step) for step in tables_of(session, row)}
+    tables = {f"{_file_name(step.key)}.csv": _table_of_step(step) for step in tables_of(session, row)}
     results = {
         "inputs.json": json.dumps(row.spec["inputs"], indent=2, ensure_ascii=False).encode() + b"\n",
         "steps.csv": b"".join(to_csv(STEP_COLUMNS, lines)),
@@ -65,25 +65,25 @@ def table_rows(session: Session, row: RecipeRun, key: str) -> tuple[Sequence[Col
     if key not in tables:
         expected = str(either(tables)) if tables else "one that is done and made a table"
         raise NotFound("step", expected=expected, got=key)
-    return _table(tables[key])
+    return _table_of_step(tables[key])
 
 
 def sweep_rows(results: SweepResults) -> tuple[Sequence[Column], Sequence[TableCell]]:
     """The columns and rows of a sweep's figures."""
-    return _rows(results.table)
+    return _columns_and_cells(results.table)
 
 
-def _table(step: RecipeStep) -> tuple[Sequence[Column], Sequence[TableCell]]:
+def _table_of_step(step: RecipeStep) -> tuple[Sequence[Column], Sequence[TableCell]]:
     """A table that a step made."""
-    return _rows(step.figures or {})
+    return _columns_and_cells(step.figures or {})
 
 
-def _rows(table: Mapping[str, Any]) -> tuple[Sequence[Column], Sequence[TableCell]]:
+def _columns_and_cells(table: Mapping[str, Any]) -> tuple[Sequence[Column], Sequence[TableCell]]:
     """A table with a row for each figure."""
-    return [*_columns(table["variables"])], cells_of(table)
+    return [*_figure_table_columns(table["variables"])], cells_of(table)
 
 
-def _columns(variables: Sequence[str]) -> Iterator[Column]:
+def _figure_table_columns(variables: Sequence[str]) -> Iterator[Column]:
     yield Column("step", "text", "The step whose figure it is.", "its name")
     for name in variables:
         yield Column(name, "text", "A variable of its loops.", "a value", partial(_variable, name))
@@ -99,7 +99,7 @@ def _variable(name: str, cell: TableCell) -> str:
     return in_words(cell.values.get(name, ""))
 
 
-def _figures(line: RecipeStepLine) -> str:
+def _figures_as_json(line: RecipeStepLine) -> str:
     return json.dumps(line.result, ensure_ascii=False) if line.result else ""
 
 

@@ -53,7 +53,7 @@ def read_loop(text: str, inputs: Mapping[str, Input]) -> Loop:
     found = _CLAUSE.fullmatch(text.strip())
     if found is None:
         raise Invalid(None, expected=_EXAMPLES, got=text)
-    name, values = found[1], _values(found[2].strip(), text, inputs)
+    name, values = found[1], _read_loop_values(found[2].strip(), text, inputs)
     if not 1 <= len(values) <= MOST_TURNS:
         expected = f"1 to {MOST_TURNS} values of {name}"
         raise Invalid(None, expected=expected, got=Verbatim(str(len(values)) if values else "none"))
@@ -63,7 +63,7 @@ def read_loop(text: str, inputs: Mapping[str, Input]) -> Loop:
     return Loop(name, tuple(values))
 
 
-def _values(text: str, clause: str, inputs: Mapping[str, Input]) -> Sequence[Scalar]:
+def _read_loop_values(text: str, clause: str, inputs: Mapping[str, Input]) -> Sequence[Scalar]:
     if (ends := _RANGE.fullmatch(text)) is not None:
         first, last = (_whole(end, inputs) for end in ends.groups())
         if last - first >= MOST_TURNS:
@@ -140,7 +140,7 @@ def read_condition(text: str) -> Sequence[ConditionPart]:
     for part in (each.strip() for each in re.split(r"\band\b", text)):
         if (comparison := _COMPARISON.fullmatch(part)) is not None:
             name, sign, right = comparison.groups()
-            found.append(ConditionPart(name, sign, _compared(sign, right.strip(), text)))
+            found.append(ConditionPart(name, sign, _read_compared_values(sign, right.strip(), text)))
         elif (plain := re.fullmatch(rf"(not\s+)?({NAME})", part)) is not None and plain[2] not in RESERVED:
             found.append(ConditionPart(plain[2], "==", (not plain[1],)))
         else:
@@ -148,7 +148,7 @@ def read_condition(text: str) -> Sequence[ConditionPart]:
     return found
 
 
-def _compared(sign: str, right: str, text: str) -> tuple[Scalar, ...]:
+def _read_compared_values(sign: str, right: str, text: str) -> tuple[Scalar, ...]:
     if sign != "in":
         value = read_scalar(right)
         if sign in _SIGNS and (isinstance(value, str | bool)):
@@ -165,10 +165,10 @@ def holds(condition: Sequence[ConditionPart], known: Mapping[str, Input]) -> boo
 
     Raises Invalid for an unknown name, and for a value that cannot be compared in this way.
     """
-    return all(_holds(each, known) for each in condition)
+    return all(_is_comparison_true(each, known) for each in condition)
 
 
-def _holds(comparison: ConditionPart, known: Mapping[str, Input]) -> bool:
+def _is_comparison_true(comparison: ConditionPart, known: Mapping[str, Input]) -> bool:
     name, sign, values = comparison
     if name not in known:
         raise Invalid(
@@ -211,10 +211,10 @@ def read_reference(text: str, variables: Sequence[str]) -> Sequence[Path]:
 
     `variables` are the variables of all loops. Raises Invalid.
     """
-    return [_path(each.strip(), text, variables) for each in re.split(r"\bor\b", text)]
+    return [_read_reference_path(each.strip(), text, variables) for each in re.split(r"\bor\b", text)]
 
 
-def _path(text: str, whole: str, variables: Sequence[str]) -> Path:
+def _read_reference_path(text: str, whole: str, variables: Sequence[str]) -> Path:
     if (item := _ITEM.fullmatch(text)) is not None and item[1] not in RESERVED:
         return Path(item[1], text=text, at=item[2])
     parts = text.split(".")

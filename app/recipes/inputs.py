@@ -16,10 +16,13 @@ def read_inputs(defaults: Mapping[str, Input], given: Mapping[str, Any]) -> dict
         if name not in defaults:
             expected = f"one of the inputs {', '.join(defaults)}" if defaults else "none, as the recipe has no inputs"
             raise Invalid(f"{SET}{name}", expected=expected, got=name)
-    return {name: _read(name, usual, given[name]) if name in given else usual for name, usual in defaults.items()}
+    return {
+        name: _read_input_or_list(name, usual, given[name]) if name in given else usual
+        for name, usual in defaults.items()
+    }
 
 
-def _read(name: str, usual: Input, raw: Any) -> Input:
+def _read_input_or_list(name: str, usual: Input, raw: Any) -> Input:
     if isinstance(usual, str | int | float):
         return read_input(f"{SET}{name}", name, usual, raw)
     if isinstance(raw, str):
@@ -37,22 +40,22 @@ def read_input(field: str | None, name: str, usual: Scalar, raw: Any) -> Scalar:
     if isinstance(usual, bool):
         expected, found = "true or false", {"true": True, "false": False}.get(str(raw).lower())
     elif isinstance(usual, int):
-        expected, found = f"a whole number, as {name} is {usual}", _number(raw, whole=True)
+        expected, found = f"a whole number, as {name} is {usual}", _number_or_none(raw, whole=True)
     elif isinstance(usual, float):
-        expected, found = f"a number, as {name} is {usual:g}", _number(raw, whole=False)
+        expected, found = f"a number, as {name} is {usual:g}", _number_or_none(raw, whole=False)
     else:
-        expected, found = "text", _text(raw)
+        expected, found = "text", _text_or_none(raw)
     if found is None:
         raise Invalid(field, expected=expected, got=raw)
     return found
 
 
-def _text(raw: Any) -> str | None:
+def _text_or_none(raw: Any) -> str | None:
     """A value as text; a whole number is accepted, as command lines pass one for such text."""
     return str(raw) if isinstance(raw, str | int) and not isinstance(raw, bool) else None
 
 
-def _number(raw: Any, *, whole: bool) -> int | float | None:
+def _number_or_none(raw: Any, *, whole: bool) -> int | float | None:
     if isinstance(raw, str) and is_plain_whole(raw):
         return int(raw) if whole else float(raw)
     if isinstance(raw, str):

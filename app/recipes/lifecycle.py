@@ -137,7 +137,7 @@ def _check_named(session: Session, found: RecipePlan) -> list[LanguageModel]:
             key = step.index, field, repr(value)
             if key not in known:
                 try:
-                    known[key] = _named(session, step, field, wanted)
+                    known[key] = _check_names_of_field(session, step, field, wanted)
                 except FieldError as error:
                     raise RecipeFault(("steps", step.index, "with", field), _unnamed(error, field), step.turn) from None
         if isinstance(step.draft, TrainingSpec):
@@ -195,12 +195,14 @@ def _is_made(value: Any) -> bool:
     return any(isinstance(each, Made) for each in (value if isinstance(value, list) else [value]))
 
 
-def _named(session: Session, step: PlannedStep, field: str, wanted: Sequence[str]) -> Sequence[LanguageModel]:
+def _check_names_of_field(
+    session: Session, step: PlannedStep, field: str, wanted: Sequence[str]
+) -> Sequence[LanguageModel]:
     """Check what a field names in the database, and return its models. Raises FieldError."""
     named = getattr(step.draft, field)
     names = [named] if isinstance(named, str) else [*named]
     if MODEL in wanted:
-        return _models(session, step.draft, field, names)
+        return _suitable_models(session, step.draft, field, names)
     for name in names:
         if set(wanted) & set(DATASETS):
             _check_dataset(session, step.draft, field, name)
@@ -211,7 +213,7 @@ def _named(session: Session, step: PlannedStep, field: str, wanted: Sequence[str
     return []
 
 
-def _models(session: Session, draft: JobSpec, field: str, names: Sequence[str]) -> Sequence[LanguageModel]:
+def _suitable_models(session: Session, draft: JobSpec, field: str, names: Sequence[str]) -> Sequence[LanguageModel]:
     """The models that a field names, each checked to be suitable for the field. Raises FieldError."""
     if isinstance(draft, RoundSpec | EvaluateSpec):
         return [find_round_model(session, draft.game, name) for name in names]

@@ -72,7 +72,7 @@ def steps_of(row: RecipeRun) -> Sequence[tuple[str, str, Mapping[str, Any]]]:
 def lines_of(session: Session, row: RecipeRun) -> list[RecipeStepLine]:
     """All steps of a run in order, read with a constant number of statements."""
     begun = {step.key: step for step in RECIPE.steps_of(session, row.id)}
-    jobs, made = _jobs(session, begun.values()), _made(session, begun.values())
+    jobs, made = _jobs(session, begun.values()), _models_and_datasets_made(session, begun.values())
     cells = cells_of_jobs(session, begun.values())
     return [
         RecipeStepLine(key, do, values, step, jobs.get(job), cells.get(job), made.get(key, ()))
@@ -146,7 +146,7 @@ def _jobs(session: Session, steps: Iterable[RecipeStep]) -> dict[AwaitedJob | No
     return found
 
 
-def _made(session: Session, steps: Iterable[RecipeStep]) -> dict[str, list[Reference]]:
+def _models_and_datasets_made(session: Session, steps: Iterable[RecipeStep]) -> dict[str, list[Reference]]:
     """The model or the datasets that each step made, by its key."""
     known = [*steps]
     trainings = {step.number: step.key for step in known if step.kind == TRAINING.name}

@@ -88,7 +88,7 @@ def load_written(
             remedy = f"give its values by {SWEPT}{INPUTS}.{twice}=…" if twice != SEED else f"give them by --{SEEDS}"
             got = Verbatim("both a value and a sweep")
             raise Invalid(f"{SET}{twice}", expected="one of both", got=got, remedy=remedy)
-        return LoadedRecipe(written, found, _files(found.steps, read_file), swept or {})
+        return LoadedRecipe(written, found, _read_named_files(found.steps, read_file), swept or {})
     except RecipeFault as fault:
         raise _placed(fault, written, swept or {}) from None
 
@@ -102,7 +102,7 @@ def named_file(step: PlannedStep, field: str) -> str | None:
     return None if value in (None, "", SHIPPED) or (field == MATERIAL_FIELD and value == ALL) else str(value)
 
 
-def _files(steps: Sequence[PlannedStep], read_file: ReadFile | None) -> dict[str, str]:
+def _read_named_files(steps: Sequence[PlannedStep], read_file: ReadFile | None) -> dict[str, str]:
     """The texts of all files that steps name, each checked by the kind that uses it. Raises RecipeFault."""
     found: dict[str, str] = {}
     checked: set[tuple[str, str, str]] = set()
@@ -113,7 +113,7 @@ def _files(steps: Sequence[PlannedStep], read_file: ReadFile | None) -> dict[str
             path = ("steps", step.index, "with", field)
             try:
                 if name not in found:
-                    found[name] = _read(name, read_file)
+                    found[name] = _read_file_beside_recipe(name, read_file)
                     if sum(len(each.encode()) for each in found.values()) > MOST_FILE_BYTES:
                         expected = f"files of at most {MOST_FILE_BYTES // 10**6} MB together"
                         remedy = "import a larger one by flask dataset import, and name the dataset"
@@ -130,7 +130,7 @@ def _files(steps: Sequence[PlannedStep], read_file: ReadFile | None) -> dict[str
     return found
 
 
-def _read(name: str, read_file: ReadFile | None) -> str:
+def _read_file_beside_recipe(name: str, read_file: ReadFile | None) -> str:
     if Path(name).is_absolute() or ".." in Path(name).parts:
         raise Invalid(None, expected="a file beside the recipe, or in a folder there", got=name)
     if read_file is None:

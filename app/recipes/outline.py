@@ -55,7 +55,7 @@ class Outline:
         self.variables = [*dict.fromkeys(loop.name for loops in own for loop in loops), *self.sweep.variables]
         self._swept = reach_of(file, self.sweep, seeded, self.variables)
         self._check_seeds(own)
-        self._conditions = [self._condition(index, step, own[index]) for index, step in enumerate(file.steps)]
+        self._conditions = [self._checked_condition(index, step, own[index]) for index, step in enumerate(file.steps)]
         self._known: dict[tuple[int, tuple[Scalar, ...]], Sequence[Loop]] = {}
         self.turns: list[LoopTurn] = []
         self.by_key: dict[str, LoopTurn] = {}
@@ -126,7 +126,7 @@ class Outline:
             what = "input or swept field" if self.sweep.axes else "input"
             raise Invalid(None, expected=f"a variable that is called as no {what} is", got=name)
 
-    def _condition(self, index: int, step: WrittenStep, loops: Sequence[Loop]) -> Sequence[ConditionPart]:
+    def _checked_condition(self, index: int, step: WrittenStep, loops: Sequence[Loop]) -> Sequence[ConditionPart]:
         try:
             found = [] if step.when is None else read_condition(step.when)
             known = {**self.inputs, **{loop.name: loop.values[0] for loop in loops}}

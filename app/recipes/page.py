@@ -16,7 +16,7 @@ from app.recipes.sweep_results import results_of, sweep_of
 from app.recipes.tables import TableCell, cells_of
 
 
-def _state(line: RecipeStepLine) -> State | None:
+def _step_state(line: RecipeStepLine) -> State | None:
     return None if line.status is None else State(line.status, MARKS.get(line.status, ""))
 
 
@@ -27,7 +27,7 @@ STEPS = JobTable(
         fact("key", "Step"),
         fact("do", "What is done"),
         fact("job", "Job", lambda line: line.job, none=Phrase("none")),
-        fact("status", "Status", _state, none=Phrase("not begun")),
+        fact("status", "Status", _step_state, none=Phrase("not begun")),
         fact("made", "Made", lambda line: [*line.made]),
         fact("figures", "Figures", lambda line: [*line.figures]),
         json_fact("result", lambda line: line.result),
@@ -50,7 +50,7 @@ SWEEP_FIGURES = JobTable(
 )
 
 
-def _lead(item: JobListItem) -> list[Phrase]:
+def _lead_on_model_names(item: JobListItem) -> list[Phrase]:
     return [Phrase("Its models are called %(name)s-STEP.", name=Verbatim(item.row.name))]
 
 
@@ -64,7 +64,7 @@ def _fields_swept(item: JobListItem) -> list[str]:
 
 PAGE: JobPage[RecipeRun] = JobPage(
     kind=RECIPE,
-    lead=_lead,
+    lead=_lead_on_model_names,
     links=lambda each: [
         Reference("recipe side by side", each.row.id, Phrase("Side by side")),
         Reference("recipe report", each.row.id, Phrase("Report")),

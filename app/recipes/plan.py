@@ -119,12 +119,12 @@ class _Planner:
         if step.do not in STEP_KINDS:
             raise RecipeFault((*base, "do"), Invalid(None, expected=str(either(STEP_KINDS)), got=step.do))
         try:
-            return self._planned(turn, step, STEP_KINDS[step.do], base)
+            return self._plan_step(turn, step, STEP_KINDS[step.do], base)
         except RecipeFault as fault:
             axis = self._outline.sweep.axis_of(step.name, fault.path[3:])
             raise fault if axis is None else RecipeFault((SWEEP, axis.field), fault.error, fault.turn) from None
 
-    def _planned(self, turn: LoopTurn, step: WrittenStep, kind: StepKind, base: KeyPath) -> PlannedStep:
+    def _plan_step(self, turn: LoopTurn, step: WrittenStep, kind: StepKind, base: KeyPath) -> PlannedStep:
         written = self._outline.sweep.fields(step.name, step.fields, turn.values)
         fields = self._references.value(written, (*base, "with"), turn)
         takes = kind.takes(fields)
@@ -133,7 +133,7 @@ class _Planner:
                 self._check_taken(made, takes.get(name), (*base, "with", name), turn)
         fields = self._with_defaults(kind, fields, turn, takes)
         gives = kind.gives(fields)
-        draft = self._draft(kind, fields, turn)
+        draft = self._draft_spec(kind, fields, turn)
         found = PlannedStep(turn.place, turn.key, step, turn.index, kind, turn.values, fields, gives, draft)
         self._check_compared(found, (*base, "with"))
         self._done[turn.key], self._gives[turn.key] = found, gives
@@ -184,7 +184,7 @@ class _Planner:
             return f"{self._run}-{step}{f'-{values}' if values else ''}"
         return f"{self._run}, {turn.key}"[:_LONGEST_NAME].strip()
 
-    def _draft(self, kind: StepKind, fields: Mapping[str, Any], turn: LoopTurn) -> JobSpec:
+    def _draft_spec(self, kind: StepKind, fields: Mapping[str, Any], turn: LoopTurn) -> JobSpec:
         """The fields parsed by the kind's own spec. Raises RecipeFault for what it refuses."""
         path: KeyPath = ("steps", turn.index, "with")
         stands_for = _StandIns(self._done)

@@ -44,7 +44,7 @@ class ReferenceReader:
         """A value with its references resolved, including those in the keys of mappings."""
         try:
             if isinstance(value, str):
-                return self._text(value, turn)
+                return self._resolve_text(value, turn)
         except Invalid as error:
             raise RecipeFault(path, error, turn_of(turn.values)) from None
         if isinstance(value, list):
@@ -55,17 +55,18 @@ class ReferenceReader:
             return found
         if isinstance(value, dict):
             return {
-                self._key(key, (*path, key), turn): self.value(each, (*path, key), turn) for key, each in value.items()
+                self._resolve_key(key, (*path, key), turn): self.value(each, (*path, key), turn)
+                for key, each in value.items()
             }
         return value
 
-    def _key(self, key: str, path: KeyPath, turn: LoopTurn) -> Any:
+    def _resolve_key(self, key: str, path: KeyPath, turn: LoopTurn) -> Any:
         found = self.value(key, path, turn)
         if isinstance(found, list) or (isinstance(found, Made) and found.many):
             raise RecipeFault(path, Invalid(None, expected="one name", got=Verbatim("several")), turn_of(turn.values))
         return found if isinstance(found, Made) else str(found)
 
-    def _text(self, text: str, turn: LoopTurn) -> Any:
+    def _resolve_text(self, text: str, turn: LoopTurn) -> Any:
         """A text with its references replaced by their values; a reference that is the whole text keeps its type."""
         references_in(text)
         if (whole := whole_reference(text)) is not None:
@@ -83,7 +84,7 @@ class ReferenceReader:
     def _referenced(self, reference: str, turn: LoopTurn) -> Any:
         missing: list[str] = []
         for path in read_reference(reference, self._outline.variables):
-            found = self._found(path, turn)
+            found = self._resolve_alternative(path, turn)
             if not isinstance(found, _Missing):
                 return found
             missing.append(found.why)
@@ -91,13 +92,13 @@ class ReferenceReader:
         remedy = "give another with or, such as ${previous.train.model or base}"
         raise Invalid(None, expected=expected, got=Verbatim("; ".join(missing)), remedy=remedy)
 
-    def _found(self, path: Path, turn: LoopTurn) -> Any:
+    def _resolve_alternative(self, path: Path, turn: LoopTurn) -> Any:
         """What one alternative names: a value, an output of a step, or the reason why it does not exist."""
         outline = self._outline
         if path.at is not None:
             return self._item(path.name, path.at, turn)
         if path.name in outline.indices:
-            return self._made(path, turn)
+            return self._resolve_step_output(path, turn)
         if path.qualifiers or path.output is not None:
             expected = f"one of the steps {', '.join(outline.indices)}"
             raise Invalid(None, expected=expected, got=path.name)
@@ -135,7 +136,7 @@ class ReferenceReader:
 
     # ---- What earlier steps make ---------------------------------------------------
 
-    def _made(self, path: Path, turn: LoopTurn) -> Made | _Missing:
+    def _resolve_step_output(self, path: Path, turn: LoopTurn) -> Made | _Missing:
         outline, index = self._outline, self._outline.indices[path.name]
         of = outline.file.steps[index]
         qualified = self._qualified(path, index, turn)

@@ -119,7 +119,7 @@ def _play(session: Session, context: StepContext, row: Any, spec: RoundSpec, mat
     whole = spec.model_copy(
         update={"budget": _budget(session, context, row, spec.budget), "pick": spec.pick or SHUFFLED}
     )
-    return _round(session, row, whole, material)
+    return _create_round(session, row, whole, material)
 
 
 def _evaluate(session: Session, context: StepContext, row: Any, spec: EvaluateSpec, material: Material | None) -> JSON:
@@ -138,10 +138,10 @@ def _evaluate(session: Session, context: StepContext, row: Any, spec: EvaluateSp
         seed=spec.seed,
         budget=_budget(session, context, row, spec.budget),
     )
-    return _round(session, row, whole, material)
+    return _create_round(session, row, whole, material)
 
 
-def _round(session: Session, row: Any, spec: RoundSpec, material: Material | None) -> JSON:
+def _create_round(session: Session, row: Any, spec: RoundSpec, material: Material | None) -> JSON:
     requester = requester_of(row)
     made = rounds.create(session, spec, material, queued=row.queued, goes_on=True, requester=requester)
     return {"kind": ROUND.name, "number": made.id}
@@ -194,7 +194,7 @@ def _cut(context: StepContext, spec: DatasetRequestSpec, _steps: Mapping[str, Re
     return register.add(transact(context.job.database), draft, str(spec.name))
 
 
-def _keep(session: Session, _context: StepContext, _row: Any, _spec: JobSpec, number: int) -> JSON:
+def _publish_dataset(session: Session, _context: StepContext, _row: Any, _spec: JobSpec, number: int) -> JSON:
     return {"dataset_id": register.publish(session, number).id}
 
 
@@ -215,7 +215,9 @@ def _imported(_session: Session, _context: StepContext, _row: Any, _spec: JobSpe
     return {"dataset_id": number}
 
 
-def _rated(context: StepContext, spec: ComparisonsSpec, _steps: Mapping[str, RecipeStep]) -> tuple[int, int | None]:
+def _prepare_comparisons(
+    context: StepContext, spec: ComparisonsSpec, _steps: Mapping[str, RecipeStep]
+) -> tuple[int, int | None]:
     with reading(context.job.database) as session:
         home, number = context.job.settings.home, int(spec.society)
         found = society_data.build(session, home, number, spec.mixing, spec.seed or 0)
@@ -252,12 +254,12 @@ def _scored(session: Session, step: RecipeStep, _steps: Mapping[str, RecipeStep]
     """The score of each task, and their geometric mean where there are several."""
     row = BENCHMARK.get(session, step.number or 0)
     results = results_of(session, [row])[row.id]
-    found = {each.task: {**_measured(score_of(each)), "n": each.n} for each in results}
+    found = {each.task: {**_score_with_interval(score_of(each)), "n": each.n} for each in results}
     mean = mean_of(results) if len(results) > 1 else None
-    return found if mean is None else {**found, "geometric_mean": _measured(mean)}
+    return found if mean is None else {**found, "geometric_mean": _score_with_interval(mean)}
 
 
-def _measured(score: MeasuredScore) -> JSON:
+def _score_with_interval(score: MeasuredScore) -> JSON:
     half = None if score.stderr is None else _Z * score.stderr
     if half is None:
         return {"value": score.value, "low": None, "high": None}
@@ -279,14 +281,14 @@ def _judged(session: Session, step: RecipeStep, _steps: Mapping[str, RecipeStep]
 
 ACTIONS: Mapping[str, StepAction] = {
     "round": StepAction(_play, _played_material),
-    "keep": StepAction(_keep, _cut),
+    "keep": StepAction(_publish_dataset, _cut),
     "import": StepAction(_imported, _read_rows),
-    "best-responses": StepAction(_keep, _best),
+    "best-responses": StepAction(_publish_dataset, _best),
     "training": StepAction(_train),
     "evaluate": StepAction(_evaluate, _held_out_material, _evaluated),
     "benchmark": StepAction(_score, measure=_scored),
     "society": StepAction(_live, lambda context, spec, _steps: context.inputs.files_of(spec)),
-    "comparisons": StepAction(_with_realignment, _rated),
+    "comparisons": StepAction(_with_realignment, _prepare_comparisons),
     "assessment": StepAction(_assess, _prepare_assessment, measure=_judged),
     "compare": StepAction(lambda _session, _context, _row, _spec, table: {"figures": table}, _compare),
 }

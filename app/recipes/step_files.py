@@ -28,7 +28,7 @@ def played_material(spec: RoundSpec, texts: Mapping[str, str], seed: Input = 0) 
 
     `seed` is the run's. Raises Invalid.
     """
-    whole = _material(spec, texts, seed)
+    whole = _whole_material(spec, texts, seed)
     if whole is None:
         return None
     kind = find_game(spec.game).material
@@ -47,7 +47,7 @@ def held_out_material(spec: EvaluateSpec, texts: Mapping[str, str], seed: Input 
     If all pieces of a list are held out, they keep its order; otherwise they are drawn. `seed` is the run's. Raises
     Invalid.
     """
-    whole = _material(spec, texts, seed)
+    whole = _whole_material(spec, texts, seed)
     if whole is None:
         return None
     kind = find_game(spec.game).material
@@ -60,7 +60,7 @@ def held_out_material(spec: EvaluateSpec, texts: Mapping[str, str], seed: Input 
     return Material(HELD_OUT, (held * -(-spec.matches // len(held)))[: spec.matches])
 
 
-def _material(spec: RoundSpec | EvaluateSpec, texts: Mapping[str, str], seed: Input) -> Material | None:
+def _whole_material(spec: RoundSpec | EvaluateSpec, texts: Mapping[str, str], seed: Input) -> Material | None:
     """All pieces, before some of them are held out."""
     kind = find_game(spec.game).material
     if kind is None or spec.config.get(kind.fields[0]) is not None:
@@ -71,11 +71,11 @@ def _material(spec: RoundSpec | EvaluateSpec, texts: Mapping[str, str], seed: In
     if spec.material not in (None, ALL):
         return material_of_text(kind, texts[str(spec.material)], str(spec.material))
     source = f"the list of {kind.title.lower()}" if kind.listed() else f"generated {kind.name}"
-    return Material(source, _drawn(spec.game, str(seed)))
+    return Material(source, _draw_all_pieces(spec.game, str(seed)))
 
 
 @lru_cache(maxsize=4)
-def _drawn(game: str, seed: str) -> Sequence[Any]:
+def _draw_all_pieces(game: str, seed: str) -> Sequence[Any]:
     """All pieces of a game without a file; drawing takes up to a second, and all steps of a run share them."""
     kind = find_game(game).material
     return () if kind is None else tuple(kind.draw_all(random.Random(f"{seed}/recipe")))

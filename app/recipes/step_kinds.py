@@ -118,7 +118,7 @@ def _check_society(spec: SocietySpec) -> None:
     check_embedder(spec.embedder)
 
 
-def _kept(fields: Fields) -> Mapping[str, str]:
+def _outputs_of_keep_step(fields: Fields) -> Mapping[str, str]:
     return {"dataset": CONVERSATION_DATA if fields.get("rewards", NO_REWARDS) == NO_REWARDS else REWARDED_DATA}
 
 
@@ -144,7 +144,7 @@ _KINDS = (
         "keep",
         DatasetRequestSpec,
         lambda _fields: {"rounds": (ROUND,), "models": (MODEL,)},
-        _kept,
+        _outputs_of_keep_step,
         seed=lambda fields: ("seed",) if is_drawn(fields) else (),
         check=_check_kept,
     ),

@@ -129,7 +129,7 @@ def read_sweep(file: RecipeFile, inputs: Mapping[str, Input]) -> Sweep:
             if field == SEEDS:
                 seeds = _seeds(raw)
             else:
-                axes.append(_axis(field, raw, file, inputs, [*axes]))
+                axes.append(_read_axis(field, raw, file, inputs, [*axes]))
         except Invalid as error:
             raise RecipeFault((SWEEP, field), error) from None
     found = Sweep(tuple(axes), seeds)
@@ -142,7 +142,7 @@ def read_sweep(file: RecipeFile, inputs: Mapping[str, Input]) -> Sweep:
     return found
 
 
-def _axis(field: str, raw: Any, file: RecipeFile, inputs: Mapping[str, Input], before: Sequence[Axis]) -> Axis:
+def _read_axis(field: str, raw: Any, file: RecipeFile, inputs: Mapping[str, Input], before: Sequence[Axis]) -> Axis:
     owner, *path = field.split(".")
     steps = [step.name for step in file.steps]
     if not path or not all(path) or owner not in (*steps, INPUTS):
@@ -150,7 +150,7 @@ def _axis(field: str, raw: Any, file: RecipeFile, inputs: Mapping[str, Input], b
         expected = "seeds, an input such as inputs.NAME or a field of a step such as STEP.FIELD"
         known = ", ".join([*examples, *steps])
         raise Invalid(None, expected=f"{expected} ({known})", got=field)
-    values = _values(raw)
+    values = _read_swept_values(raw)
     if owner == INPUTS:
         values = _of_input(".".join(path), values, inputs)
         path = [".".join(path)]
@@ -159,7 +159,7 @@ def _axis(field: str, raw: Any, file: RecipeFile, inputs: Mapping[str, Input], b
     variable = next(
         (
             each
-            for each in (_named(path[-1]), _named("_".join([owner, *path])))
+            for each in (_variable_name(path[-1]), _variable_name("_".join([owner, *path])))
             if each not in taken and (owner == INPUTS or _is_free(each, file, inputs))
         ),
         None,
@@ -185,7 +185,7 @@ def _is_free(name: str, file: RecipeFile, inputs: Mapping[str, Input]) -> bool:
     return name not in (*inputs, *RESERVED, SEED) and name not in [step.name for step in file.steps]
 
 
-def _named(text: str) -> str:
+def _variable_name(text: str) -> str:
     """A text turned into a valid variable name."""
     plain = re.sub(r"[^a-z0-9_]", "_", text.lower())[-40:]
     return plain if re.fullmatch(NAME, plain) else f"at_{plain}"[:40]
@@ -194,7 +194,7 @@ def _named(text: str) -> str:
 def _seeds(raw: Any) -> tuple[Scalar, ...]:
     if isinstance(raw, str) and (ends := _DASHED.fullmatch(raw.strip())) is not None:
         raw = f"{ends[1]}..{ends[2]}"
-    values = _values(raw)
+    values = _read_swept_values(raw)
     for value in values:
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**62:
             raise Invalid(None, expected="whole numbers from 0 as seeds, such as 1..5", got=value)
@@ -202,7 +202,7 @@ def _seeds(raw: Any) -> tuple[Scalar, ...]:
     return tuple(values)
 
 
-def _values(raw: Any) -> list[Scalar]:
+def _read_swept_values(raw: Any) -> list[Scalar]:
     """Values as in a file, or as text: comma-separated, or a range. Raises Invalid."""
     if isinstance(raw, str):
         text = raw.strip()

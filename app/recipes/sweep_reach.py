@@ -41,7 +41,7 @@ def reach_of(file: RecipeFile, sweep: Sweep, seeded: Collection[int], variables:
     """
     if not sweep.variables:
         return [[] for _ in file.steps]
-    names = [_names(step, variables) for step in file.steps]
+    names = [_names_in_step(step, variables) for step in file.steps]
     inputs = {axis.path[0]: axis.variable for axis in sweep.axes if axis.step is None}
     found = [
         {variable for name, variable in inputs.items() if name in named}
@@ -63,7 +63,7 @@ def reach_of(file: RecipeFile, sweep: Sweep, seeded: Collection[int], variables:
             return [[name for name in sweep.variables if name in each] for each in found]
 
 
-def _names(step: WrittenStep, variables: Sequence[str]) -> set[str]:
+def _names_in_step(step: WrittenStep, variables: Sequence[str]) -> set[str]:
     """All names in a step's fields, loops and condition; errors in them are reported where they are parsed."""
     try:
         found = {name for path in paths_of(step, variables) for name in (path.name, path.at or path.name)}

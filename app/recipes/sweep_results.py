@@ -59,7 +59,9 @@ class SweepResults(NamedTuple):
 
     def only(self, figure: str) -> "SweepResults":
         """The same results with only one figure. Raises Invalid if there is no such figure."""
-        return self._replace(table={**self.table, "columns": [_chosen("figure", figure, self.table["columns"])]})
+        return self._replace(
+            table={**self.table, "columns": [_given_or_first("figure", figure, self.table["columns"])]}
+        )
 
     def curve(self, figure: str = "", across: str = "", step: str = "", language: Language = ENGLISH) -> Chart | None:
         """The curve of a figure across a variable, each by default the first. None before there is any.
@@ -68,12 +70,14 @@ class SweepResults(NamedTuple):
         """
         if not self.table["rows"] or not self.across:
             return None
-        step = _chosen("step", step, self.steps)
+        step = _given_or_first("step", step, self.steps)
         rows = [row for row in self.table["rows"] if row["step"] == step]
         named = [each for each in self.table["columns"] if any(each in row["figures"] for row in rows)]
         # PostgreSQL does not keep the order of a step's figures, so the score is put first.
-        figure = _chosen("figure", figure, sorted(named, key=lambda each: each != SCORE_MEAN.name))
-        across = _chosen("across", across, [each for each in self.across if any(each in row["values"] for row in rows)])
+        figure = _given_or_first("figure", figure, sorted(named, key=lambda each: each != SCORE_MEAN.name))
+        across = _given_or_first(
+            "across", across, [each for each in self.across if any(each in row["values"] for row in rows)]
+        )
         lines: dict[str, list[SweptPoint]] = {}
         for row in _last_turns(rows, [*(axis.variable for axis in self.sweep.axes), across]):
             values = dict(row["values"])
@@ -91,7 +95,7 @@ class SweepResults(NamedTuple):
         )
 
 
-def _chosen(field: str, given: str, known: Sequence[str]) -> str:
+def _given_or_first(field: str, given: str, known: Sequence[str]) -> str:
     if given and given not in known:
         raise Invalid(field, expected=either(known), got=given)
     return given or known[0]
@@ -121,10 +125,10 @@ def results_of(row: RecipeRun, lines: Sequence[RecipeStepLine]) -> SweepResults:
         for each in lines
         if each.step is not None and each.result and "rows" not in each.result
     ]
-    return SweepResults(sweep, _grid(sweep, lines), table_of(compared, SEED if sweep.seeds else None, ()))
+    return SweepResults(sweep, _sweep_lines(sweep, lines), table_of(compared, SEED if sweep.seeds else None, ()))
 
 
-def _grid(sweep: Sweep, lines: Sequence[RecipeStepLine]) -> list[SweepLine]:
+def _sweep_lines(sweep: Sweep, lines: Sequence[RecipeStepLine]) -> list[SweepLine]:
     names = sweep.variables
     swept = [({name: each.values[name] for name in names if name in each.values}, each) for each in lines]
     found = []
@@ -132,12 +136,12 @@ def _grid(sweep: Sweep, lines: Sequence[RecipeStepLine]) -> list[SweepLine]:
         cells = []
         for seed in sweep.seeds or (None,):
             cell = values if seed is None else {**values, SEED: seed}
-            cells.append(_cell(seed, [(own, line) for own, line in swept if own.items() <= cell.items()]))
+            cells.append(_sweep_cell(seed, [(own, line) for own, line in swept if own.items() <= cell.items()]))
         found.append(SweepLine(values, cells))
     return found
 
 
-def _cell(seed: Any, steps: Sequence[tuple[Mapping[str, Any], RecipeStepLine]]) -> SweepCell:
+def _sweep_cell(seed: Any, steps: Sequence[tuple[Mapping[str, Any], RecipeStepLine]]) -> SweepCell:
     """The state of a cell; it is running as soon as a step affected by some value of the sweep has begun."""
     done = sum(1 for _, line in steps if line.step is not None and line.step.ended_at is not None)
     begun = any(values and line.status is not None for values, line in steps)

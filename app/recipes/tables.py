@@ -35,7 +35,7 @@ def table_of(steps: Sequence[ComparedStep], over: str | None, only: Sequence[str
     if unknown := next((name for name in only if name not in known), None):
         raise Invalid("figures", expected=f"figures that there are: {', '.join(known)}", got=unknown)
     variables = list(dict.fromkeys(name for step in steps for name in step.values if name != over))
-    rows = [_row(step) for step in steps] if over is None else [*_means(steps, over, known)]
+    rows = [_row(step) for step in steps] if over is None else [*_mean_rows(steps, over, known)]
     return {"over": over, "variables": variables, "columns": [*(only or known)], "rows": rows}
 
 
@@ -43,7 +43,7 @@ def _row(step: ComparedStep) -> JSON:
     return {"step": step.name, "values": dict(step.values), "model": step.model, "figures": dict(step.figures)}
 
 
-def _means(steps: Sequence[ComparedStep], over: str, names: Sequence[str]) -> Iterator[JSON]:
+def _mean_rows(steps: Sequence[ComparedStep], over: str, names: Sequence[str]) -> Iterator[JSON]:
     """A row for each group of steps that differ only in `over`; steps without it, `alone`, keep their figures."""
     groups: dict[tuple[Any, ...], list[ComparedStep]] = {}
     for step in steps:

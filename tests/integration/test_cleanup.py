@@ -869,7 +869,9 @@ def test_a_removal_that_is_killed_is_whole_or_nothing(
         assert everything(engine, settings.home) == {k: v for k, v in before.items() if k not in ("left", "removals")}
 
 
-@pytest.mark.parametrize(("name", "after"), [("_begun", False), ("_begun", True)])
+@pytest.mark.parametrize(
+    ("name", "after"), [("_insert_incomplete_dataset", False), ("_insert_incomplete_dataset", True)]
+)
 def test_a_dataset_whose_build_was_killed_before_it_had_a_row_leaves_no_file_for_longer_than_a_day(
     shell: Shell, engine: Engine, settings: Settings, name: str, after: bool
 ) -> None:

@@ -85,7 +85,7 @@ def test_self_play_and_cross_play_are_told_apart(engine: Engine, rounds: dict[st
 def test_a_model_that_is_added_and_plays_meanwhile_is_named(
     engine: Engine, rounds: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parts = side_by_side_reading._parts
+    parts = side_by_side_reading._conditions_of_settings
 
     def parts_of_later(*arguments: Any) -> Iterator[Any]:
         with writing(engine) as session:
@@ -95,7 +95,7 @@ def test_a_model_that_is_added_and_plays_meanwhile_is_named(
             session.execute(seats.values(language_model_id=later))
         yield from parts(*arguments)
 
-    monkeypatch.setattr(side_by_side_reading, "_parts", parts_of_later)
+    monkeypatch.setattr(side_by_side_reading, "_conditions_of_settings", parts_of_later)
     [both] = found(engine)
     assert (across := both.find("scripted", "cross-play", None)) is not None
     assert across.matches == 24 + 20

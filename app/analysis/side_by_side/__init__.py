@@ -84,7 +84,7 @@ class SideBySide:
                     "matches": each.matches,
                     "units": each.units,
                     "columns": {name: figure._asdict() for name, figure in each.columns.items()},
-                    "against_base": {name: _comparison(found) for name, found in each.against_base.items()},
+                    "against_base": {name: _comparison_json(found) for name, found in each.against_base.items()},
                     "results": dict(each.results),
                 }
                 for each in self.players
@@ -105,7 +105,7 @@ class SideBySide:
         }
 
 
-def _comparison(found: Any) -> dict[str, Any]:
+def _comparison_json(found: Any) -> dict[str, Any]:
     return {**found._asdict(), "difference": found.difference._asdict(), "ratio": found.ratio._asdict()}
 
 

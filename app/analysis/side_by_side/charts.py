@@ -38,13 +38,13 @@ def charts_of(found: SideBySide, language: Language = ENGLISH) -> list[Chart]:
     """The models' headline figure in each setting, the results, first offers, and concession curves by setting."""
     metric = found.defined.model_headline
     charts = [
-        _points(found, metric.name, metric.heading, metric.unit, found.players, language),
-        _results(found, language),
+        _figure_chart(found, metric.name, metric.heading, metric.unit, found.players, language),
+        _results_chart(found, language),
     ]
     offers = {each.name: each for each in found.defined.language}
     if _FIRST_OFFER in offers:
         heading = offers[_FIRST_OFFER].heading
-        charts.append(_points(found, _FIRST_OFFER, heading, POINTS, found.language, language))
+        charts.append(_figure_chart(found, _FIRST_OFFER, heading, POINTS, found.language, language))
         charts += _concessions(found, language)
     return charts
 
@@ -55,7 +55,7 @@ def _who(each: _Player, language: Language) -> str:
     return ", ".join([*parts, *([] if each.role is None else [language.translate(each.role)])])
 
 
-def _points(
+def _figure_chart(
     found: SideBySide, name: str, heading: str, unit: str, players: Sequence[_Player], language: Language
 ) -> Chart:
     """One figure of every player in every setting, with its interval."""
@@ -88,11 +88,11 @@ def _points(
     listed = "; ".join(f"{who} {value}" for who, value, _ in rows) or language.gettext("none yet")
     described = Description(f"{title}: {listed}.", header, rows)
     heading = language.gettext("%(figure)s, with 95 %% intervals", figure=title)
-    data = [{**_about(each), **each.columns[name]._asdict()} for each in having]
+    data = [{**_player_identity(each), **each.columns[name]._asdict()} for each in having]
     return Chart(f"{found.key}-{name}".replace("_", "-"), heading, described, draw, data, language)
 
 
-def _about(each: _Player) -> dict[str, Any]:
+def _player_identity(each: _Player) -> dict[str, Any]:
     """The player's identity, the same in every language."""
     return {"player": each.player, "setting": each.setting, "role": each.role}
 
@@ -100,7 +100,7 @@ def _about(each: _Player) -> dict[str, Any]:
 # ---- Results -------------------------------------------------------------------------
 
 
-def _results(found: SideBySide, language: Language) -> Chart:
+def _results_chart(found: SideBySide, language: Language) -> Chart:
     """A bar for each player, setting and role: the shares of seats that won, lost, and ended without a winner."""
     results = list(dict.fromkeys(result for each in found.players for result in each.results))
     words = {result: language.translate(result) for result in results}
@@ -111,7 +111,7 @@ def _results(found: SideBySide, language: Language) -> Chart:
             share = each.results[result] / total
             about = {"who": _who(each, language), "result": words[result], "seats": each.results[result]}
             values.append({**about, "share": share, "from": before, "to": before + share})
-            data.append({**_about(each), "result": result, "seats": each.results[result], "share": share})
+            data.append({**_player_identity(each), "result": result, "seats": each.results[result], "share": share})
             before += share
 
     def draw(colours: Palette) -> Spec:
@@ -257,5 +257,5 @@ def _concession(
     last = "; ".join(f"{player} {offer}: {value}" for player, offer, value, _ in rows)
     described = Description(f"{title}. {last}.", header, rows)
     name = f"{found.key}-offers-{setting}".replace(" ", "-")
-    data = [{**_about(each), "offer": place, **figure._asdict()} for each, place, figure in offers]
+    data = [{**_player_identity(each), "offer": place, **figure._asdict()} for each, place, figure in offers]
     return Chart(name, title, described, draw, data, language)

@@ -116,7 +116,8 @@ def figures_in(
     for place, each in enumerate(wanted):
         units = _units(table, each)
         own = {
-            metric.name: _checked(taken.figures[f"{place}/{metric.name}"], metric, played, units) for metric in metrics
+            metric.name: _with_checked_interval(taken.figures[f"{place}/{metric.name}"], metric, played, units)
+            for metric in metrics
         }
         versus = {}
         if place in compared:
@@ -126,10 +127,12 @@ def figures_in(
                 name = f"{place}/{metric.name}"
                 parts = [taken.figures[f"{name}/{part}"] for part in _PARTS]
                 draws = {part: taken.draws[f"{name}/{part}"] for part in _PARTS}
-                versus[metric.name] = _comparison(played, metric, pair, parts, draws, of_both)
+                versus[metric.name] = _comparison_with_base(played, metric, pair, parts, draws, of_both)
         rows = int(_held(each, table).any(1).sum())
         found.append(
-            PlayerFigures(each.player, each.role, played.setting, rows, units, own, versus, _results(table, each))
+            PlayerFigures(
+                each.player, each.role, played.setting, rows, units, own, versus, _count_seats_by_result(table, each)
+            )
         )
     return found
 
@@ -189,7 +192,7 @@ def _of_units(sums: Sums, metric: Metric, held: Booleans, *, clustered: bool) ->
     return found._replace(effective=None) if clustered else found
 
 
-def _checked(figure: Figure, metric: Metric, played: SettingMatches, units: int) -> Figure:
+def _with_checked_interval(figure: Figure, metric: Metric, played: SettingMatches, units: int) -> Figure:
     """Drop the interval of too few units; give a share of 0 or 1, which never varies, Wilson's for its units."""
     if figure.value is None:
         return figure
@@ -203,7 +206,7 @@ def _checked(figure: Figure, metric: Metric, played: SettingMatches, units: int)
 # ---- Against the base --------------------------------------------------------------
 
 
-def _comparison(
+def _comparison_with_base(
     played: SettingMatches,
     metric: Metric,
     both: tuple[Seats, Seats],
@@ -289,7 +292,7 @@ def _paired_truths(played: SettingMatches, metric: Metric, both: tuple[Seats, Se
 WON, LOST = "won", "lost"
 
 
-def _results(table: MatchTable, each: Seats) -> dict[str, int]:
+def _count_seats_by_result(table: MatchTable, each: Seats) -> dict[str, int]:
     """How its matches ended for it: won or lost where there are winners, otherwise by reason."""
     held = _held(each, table)
     won, lost = int((held & table.won).sum()), int((held & table.lost).sum())

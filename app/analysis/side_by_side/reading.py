@@ -97,20 +97,20 @@ def read_matches(session: Session, choice: SideBySideChoice) -> dict[Kind, dict[
     chosen = session.scalars(select(LanguageModel.id).where(LanguageModel.name.in_(choice.models))).all()
     collected: dict[tuple[Kind, str], _Collected] = {}
     sampled = set()
-    for where in _parts(session, choice, chosen):
+    for where in _conditions_of_settings(session, choice, chosen):
         if choice.most is not None:  # ids first: PostgreSQL planned a combined statement badly
             some = select(MatchRow.id).where(is_over(), *where).order_by(MatchRow.id).limit(choice.most + 1)
             where = [MatchRow.id.in_(session.scalars(some).all())]
         rows = session.execute(_statement(where), execution_options={"yield_per": _AT_ONCE})
         names = model_names(session)
         for number, row in enumerate(rows):
-            setting = _setting(row)
+            setting = _setting_of_match(row)
             if choice.most is not None and number >= choice.most:
                 sampled.add(setting)
                 break
             kind = row.game, partner_weight_of(row.game, row.config)
             if choice.partner_weight is None or kind[1] == choice.partner_weight:
-                _add(collected.setdefault((kind, setting), _Collected(row.game)), row, names, setting)
+                _add_match(collected.setdefault((kind, setting), _Collected(row.game)), row, names, setting)
     for group in collected.values():
         _read_deals(session, group)
         _read_refusals(session, group)
@@ -120,7 +120,7 @@ def read_matches(session: Session, choice: SideBySideChoice) -> dict[Kind, dict[
     return found
 
 
-def _parts(
+def _conditions_of_settings(
     session: Session, choice: SideBySideChoice, chosen: Sequence[int]
 ) -> Iterator[Sequence[ColumnElement[bool]]]:
     """The conditions of each statement: models in rounds alone and with others, with people, people alone."""
@@ -197,7 +197,7 @@ def _statement(where: Sequence[ColumnElement[bool]]) -> Select[Any]:
     )  # fmt: skip
 
 
-def _setting(row: Any) -> str:
+def _setting_of_match(row: Any) -> str:
     first, second = row[2], row[4]  # models
     if row.source == SELFPLAY:
         return SELF_PLAY if first == second else CROSS_PLAY
@@ -206,7 +206,7 @@ def _setting(row: Any) -> str:
     return IMPORTED_PEOPLE if row.source == IMPORT else PEOPLE_ALONE
 
 
-def _unit(row: Any, setting: str, material: Any) -> Any:
+def _independent_unit(row: Any, setting: str, material: Any) -> Any:
     """The unit that was drawn independently; an unidentified person counts as one of a single match."""
     people = {each for each in (row.person_0, row.person_1) if each is not None}
     if setting in (SELF_PLAY, CROSS_PLAY):
@@ -216,10 +216,10 @@ def _unit(row: Any, setting: str, material: Any) -> Any:
     return frozenset(people)
 
 
-def _add(group: _Collected, row: Any, names: Mapping[int, str], setting: str) -> None:
+def _add_match(group: _Collected, row: Any, names: Mapping[int, str], setting: str) -> None:
     place, game = len(group.rows), find_game(group.game)
     material = row.seed, json.dumps(row.config, sort_keys=True)
-    unit = group.units.setdefault(_unit(row, setting, material), len(group.units))
+    unit = group.units.setdefault(_independent_unit(row, setting, material), len(group.units))
     match = finished_match(names, unit, *row[2:19])
     facts: JSON | None = None if match.agreed else {}
     joint = game.joint_share(row.config, match.utilities, facts)
@@ -239,7 +239,7 @@ def _add(group: _Collected, row: Any, names: Mapping[int, str], setting: str) ->
 def _read_deals(session: Session, group: _Collected) -> None:
     """Read what both got from the deals whose scores do not show it."""
     game = find_game(group.game)
-    for match_id, body in _events(session, list(group.deals_to_read), ("ended",)):
+    for match_id, body in _events_of_kinds(session, list(group.deals_to_read), ("ended",)):
         place = group.deals_to_read[match_id]
         joint = game.joint_share(group.spoken[place].config, group.rows[place].utilities, body["facts"])
         group.joint[place] = float("nan") if joint is None else joint
@@ -247,13 +247,13 @@ def _read_deals(session: Session, group: _Collected) -> None:
 
 def _read_refusals(session: Session, group: _Collected) -> None:
     """Read whose moves were refused."""
-    for match_id, body in _events(session, list(group.refusals_to_read), ("violation",)):
+    for match_id, body in _events_of_kinds(session, list(group.refusals_to_read), ("violation",)):
         place = group.refusals_to_read[match_id]
         first, second = group.refused[place]
         group.refused[place] = (first + 1, second) if body["seat"] == 0 else (first, second + 1)
 
 
-def _events(session: Session, ids: Iterable[str], kinds: Sequence[str]) -> Iterator[tuple[str, Any]]:
+def _events_of_kinds(session: Session, ids: Iterable[str], kinds: Sequence[str]) -> Iterator[tuple[str, Any]]:
     """The events of these kinds, or of all kinds of moves, in order within each match."""
     left = iter(ids)
     while some := list(islice(left, _IDS_AT_ONCE)):
@@ -269,7 +269,7 @@ def _events(session: Session, ids: Iterable[str], kinds: Sequence[str]) -> Itera
 def read_talks(session: Session, game: str, matches: Sequence[SpokenMatch]) -> list[tuple[Talk, Talk]]:
     """What each seat said in each match."""
     moves: dict[str, list[Event]] = {each.match_id: [] for each in matches}
-    for match_id, body in _events(session, moves, ()):
+    for match_id, body in _events_of_kinds(session, moves, ()):
         move = from_json(body)
         if isinstance(move, Event):
             moves[match_id].append(move)

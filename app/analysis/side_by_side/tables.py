@@ -68,7 +68,7 @@ def _with_ends(name: str, meaning: str, values: str) -> Iterator[Column]:
         yield _column(f"{name}_{end}", "number", f"{word} end of the 95 % interval of {name}.", "empty without one")
 
 
-def _about(found: SideBySide, player: str) -> dict[str, Any]:
+def _game_and_player(found: SideBySide, player: str) -> dict[str, Any]:
     return {
         "game": found.game,
         "lambda": found.partner_weight,
@@ -91,7 +91,7 @@ def _figure_rows(found: SideBySide) -> Iterator[Row]:
 
 def _about_player(found: SideBySide, each: Any) -> dict[str, Any]:
     return {
-        **_about(found, each.player),
+        **_game_and_player(found, each.player),
         "setting": each.setting,
         "role": each.role,
         "matches": each.matches,
@@ -145,7 +145,13 @@ def _ratio_rows(found: SideBySide) -> Iterator[Row]:
                     row |= {f"{name}_ratio": ratio.value, f"{name}_ratio_low": ratio.low}
                     row[f"{name}_ratio_high"] = ratio.high
             if row:
-                yield {**_about(found, model), "base": found.choice.base, "role": role, "figure": metric.name, **row}
+                yield {
+                    **_game_and_player(found, model),
+                    "base": found.choice.base,
+                    "role": role,
+                    "figure": metric.name,
+                    **row,
+                }
 
 
 # ---- Tests ---------------------------------------------------------------------------
@@ -174,7 +180,12 @@ def _test_columns(games: Sequence[str] | None) -> Sequence[Column]:
 
 def _test_rows(found: SideBySide) -> Iterator[Row]:
     for each in found.players:
-        about = {**_about(found, each.player), "base": found.choice.base, "setting": each.setting, "role": each.role}
+        about = {
+            **_game_and_player(found, each.player),
+            "base": found.choice.base,
+            "setting": each.setting,
+            "role": each.role,
+        }
         for name, compared in each.against_base.items():
             difference, ratio = compared.difference, compared.ratio
             yield {
@@ -214,7 +225,7 @@ def _result_rows(found: SideBySide) -> Iterator[Row]:
     for each in found.players:
         total = sum(each.results.values())
         for result, number in each.results.items():
-            about = {**_about(found, each.player), "setting": each.setting, "role": each.role}
+            about = {**_game_and_player(found, each.player), "setting": each.setting, "role": each.role}
             yield {**about, "result": result, "seats": number, "share": number / total}
 
 
@@ -256,7 +267,7 @@ def _offer_columns(_games: Sequence[str] | None) -> Sequence[Column]:
 
 def _offer_rows(found: SideBySide) -> Iterator[Row]:
     for each in found.language:
-        about = {**_about(found, each.player), "setting": each.setting, "role": each.role}
+        about = {**_game_and_player(found, each.player), "setting": each.setting, "role": each.role}
         for place, figure in enumerate(each.demands, 1):
             ends = {"demanded": figure.value, "demanded_low": figure.low, "demanded_high": figure.high}
             yield {**about, "offer": place, **ends, "matches": figure.n}

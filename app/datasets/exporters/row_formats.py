@@ -70,7 +70,7 @@ def export_rows(lines: Iterable[bytes], form: RowFormat, template: str = DIALOGU
         yield b"\n]\n"
 
 
-def _moves(row: Row) -> Iterator[tuple[list[Mapping[str, Any]], Mapping[str, Any]]]:
+def _learnt_moves(row: Row) -> Iterator[tuple[list[Mapping[str, Any]], Mapping[str, Any]]]:
     """Each move to train on, with the messages before it."""
     messages = row["messages"]
     for number, message in enumerate(messages):
@@ -85,7 +85,7 @@ def _is_learnt(message: Mapping[str, Any]) -> bool:
 
 def _spag_rows(row: Row, template: str) -> Iterator[JSON]:
     """One row per move. A row without rewards is for supervised training."""
-    for before, move in _moves(row):
+    for before, move in _learnt_moves(row):
         supervised = row.get("type") == SUPERVISED or "reward" not in move
         found: JSON = {"query": flatten(template, before), "target": marks_of(template).broken(move["content"])}
         if not supervised:
@@ -132,7 +132,7 @@ def _openai(row: Row, _template: str) -> Iterator[JSON]:
 
 def _prompt_completion(row: Row, _template: str) -> Iterator[JSON]:
     """One row per move. Weight and reward are columns beside it, which TRL's own trainers do not read."""
-    for before, move in _moves(row):
+    for before, move in _learnt_moves(row):
         _refuse_negative(move)
         extra = {name: move[name] for name in ("weight", "reward") if name in move}
         yield {"prompt": [_plain_message(each) for each in before], "completion": [_plain_message(move)], **extra}

@@ -48,9 +48,9 @@ def read_openai_preference(row: JSON) -> JSON:
     asked = row["input"]
     if not isinstance(asked, dict):
         raise Invalid("input", expected=Phrase("an object with messages"), got=asked)
-    before = _said("input.messages", asked.get("messages"))
+    before = _plain_messages("input.messages", asked.get("messages"))
     names = ("preferred_output", "non_preferred_output")
-    chosen, rejected = ([*before, *_said(name, row[name])] for name in names)
+    chosen, rejected = ([*before, *_plain_messages(name, row[name])] for name in names)
     return read_pair(chosen, rejected, names, {})
 
 
@@ -77,7 +77,7 @@ def read_prompt_completion(row: JSON) -> JSON:
     if row.get("label", True) is not True:
         expected = Phrase("true, as every completion becomes more likely")
         raise Invalid("label", expected=expected, got=row["label"])
-    prompt, completion = (_said(name, row[name]) for name in ("prompt", "completion"))
+    prompt, completion = (_plain_messages(name, row[name]) for name in ("prompt", "completion"))
     for at, each in enumerate(completion):
         if each["role"] == "assistant":
             read_text(f"completion[{at}].content", each["content"])
@@ -87,11 +87,11 @@ def read_prompt_completion(row: JSON) -> JSON:
 def read_trl_preference(row: JSON) -> JSON:
     """TRL's chosen and rejected as a comparison. Both may be whole chats, with or without a separate prompt."""
     names = ("chosen", "rejected")
-    chosen, rejected = (_said(name, row[name]) for name in names)
+    chosen, rejected = (_plain_messages(name, row[name]) for name in names)
     prompt = row.get("prompt")
     if isinstance(prompt, str) and {"role": "user", "content": prompt} in chosen[:2]:
         prompt = None  # published rows repeat it beside whole chats
-    before = [] if prompt is None else _said("prompt", prompt)
+    before = [] if prompt is None else _plain_messages("prompt", prompt)
     if chosen[: len(before)] != before:
         chosen, rejected = [*before, *chosen], [*before, *rejected]
     return read_pair(chosen, rejected, names, {"group": row["group"]} if row.get("group") is not None else {})
@@ -121,7 +121,7 @@ def _learnt(row: JSON) -> JSON:
     return found
 
 
-def _said(name: str, raw: Any) -> list[JSON]:
+def _plain_messages(name: str, raw: Any) -> list[JSON]:
     """Messages reduced to role and content."""
     return [{"role": each["role"], "content": each["content"]} for each in read_messages(raw, name)]
 

@@ -126,7 +126,7 @@ def _read_match(index: int, lines: Sequence[_Numbered]) -> ImportedMatch:
         "rewards": [side.reward for side in sides],
         "choices": [[choice and list(choice) for choice in side.choices] for side in sides],
     }
-    events = _ended([started, *talk], sides)
+    events = _log_with_end([started, *talk], sides)
     seats = (ImportedSeat(PERSON), ImportedSeat(PERSON))
     return ImportedMatch(index, NEGOTIATION.name, started.config, events, seats, facts)
 
@@ -143,7 +143,7 @@ def _game_config(side: Perspective) -> dict[str, object]:
     return NEGOTIATION.config(raw).to_json()
 
 
-def _ended(log: list[LogEvent], sides: Sequence[Perspective]) -> tuple[LogEvent, ...]:
+def _log_with_end(log: list[LogEvent], sides: Sequence[Perspective]) -> tuple[LogEvent, ...]:
     if any(side.verdict == DISCONNECT for side in sides):
         return (*log, *engine.abort(engine.replay(log), OUR_FAULT, None, "the source says disconnect"))
     selector = sides[0].selector or YOU

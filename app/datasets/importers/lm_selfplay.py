@@ -93,7 +93,7 @@ class LmSelfplay:
     def __iter__(self) -> Iterator[ImportedMatch]:
         first, second = (self._read_scores(name) for name in SCORES)
         for index, score_0, score_1 in zip(self._numbers, first, second, strict=True):
-            yield self._game(index, score_0, score_1)
+            yield self._read_game(index, score_0, score_1)
 
     def _read_scores(self, name: str) -> list[int | float]:
         """All scores in a file; one number per line, line k for the k-th game."""
@@ -108,22 +108,22 @@ class LmSelfplay:
                 raise Invalid(None, expected="a score", got=line, subject=f"{path}, line {at}")
         return [float(line) if "." in line else int(line) for line in lines]
 
-    def _path(self, name: str) -> Path:
+    def _path_in_folder(self, name: str) -> Path:
         return self.folder / self._unusual.get(name, name)
 
-    def _game(self, index: int, score_0: int | float, score_1: int | float) -> ImportedMatch:
+    def _read_game(self, index: int, score_0: int | float, score_1: int | float) -> ImportedMatch:
         stem = number(index)
-        paths = [self._path(f"{LOGS}/{stem}_p{seat}.json") for seat in range(2)]
-        logs = [_log(path) for path in paths]
-        result_path = self._path(f"{RESULTS}/{stem}.json")
+        paths = [self._path_in_folder(f"{LOGS}/{stem}_p{seat}.json") for seat in range(2)]
+        logs = [_read_message_log(path) for path in paths]
+        result_path = self._path_in_folder(f"{RESULTS}/{stem}.json")
         result = _read_result(result_path)
-        full = read_text(self._path(f"{TEXTS}/{stem}_full.txt"), "the text log of a game")
+        full = read_text(self._path_in_folder(f"{TEXTS}/{stem}_full.txt"), "the text log of a game")
         texts = [self._player_text(f"{TEXTS}/{stem}_p{seat}.txt") for seat in range(2)]
         source = PublishedGame(logs[0], logs[1], result, full, texts[0], texts[1], score_0, score_1)
         turns = _merge(logs, paths)
         started = self._started(result, turns.first, result_path)
         before = turns.attempts or attempts_in(texts, [turns.of(seat) for seat in range(2)], started.config)
-        events = _events(started, turns, before, paths)
+        events = _events_of_turns(started, turns, before, paths)
         facts: JSON = {
             "system": [log[0]["content"] if log and log[0]["role"] == "system" else None for log in logs],
             "notice": turns.notice,
@@ -137,7 +137,7 @@ class LmSelfplay:
         return ImportedMatch(index, match.game, match.config, events, seats, kept, tokens)
 
     def _player_text(self, name: str) -> str | None:
-        path = self._path(name)
+        path = self._path_in_folder(name)
         return read_text(path, "what one model wrote") if path.exists() else None
 
     def _started(self, result: JSON, first: int, path: Path) -> Started:
@@ -187,7 +187,7 @@ def _note_unusual(folder: Path, ours: str, name: str, unusual: dict[str, str]) -
     unusual[ours] = f"{folder.name}/{name}"
 
 
-def _log(path: Path) -> list[Message]:
+def _read_message_log(path: Path) -> list[Message]:
     raw = read_json(path, "a list of messages")
     if not isinstance(raw, list):
         raise Invalid(None, expected="a list of messages", got=raw, subject=path)
@@ -284,7 +284,7 @@ def _is_proposal(text: str) -> bool:
     return text.strip().lower().startswith(PROPOSE)
 
 
-def _events(
+def _events_of_turns(
     started: Started, turns: _Turns, before: dict[int, list[Attempt]], paths: Sequence[Path]
 ) -> tuple[LogEvent, ...]:
     log: list[LogEvent] = [started]
@@ -304,7 +304,7 @@ def _events(
                 )
             detail = f"the source says {ABORT}: refused attempts at one turn"
             return (*log, *engine.abort(match, MODEL_FAULT, seat, detail))
-        event = _event(match, seat, text, where)
+        event = _event_of_move(match, seat, text, where)
         match = engine.apply(match, event)
         log.append(event)
     if match.to_move is not None:
@@ -319,7 +319,7 @@ def _events(
     return closed(log)
 
 
-def _event(match: Match, seat: int, text: str, where: str) -> Event:
+def _event_of_move(match: Match, seat: int, text: str, where: str) -> Event:
     if not _is_proposal(text):
         return Event("message", seat, readable(text))
     move = NEGOTIATION.parse(match.state, seat, text)

@@ -100,7 +100,7 @@ def read_rated(row: JSON) -> JSON:
 def read_preference(row: JSON) -> JSON:
     """Two dialogues that differ in their last answer, as a comparison; the turns before the query are its history."""
     names = ("chosen", "rejected")
-    chosen, rejected = (_turns(name, row[name]) for name in names)
+    chosen, rejected = (_turns_of_dialogue(name, row[name]) for name in names)
     return read_pair(chosen, rejected, names, {})
 
 
@@ -240,7 +240,7 @@ def _first_text(row: JSON, names: Sequence[str]) -> str:
     return read_text(name, row.get(name))
 
 
-def _turns(name: str, raw: Any) -> list[JSON]:
+def _turns_of_dialogue(name: str, raw: Any) -> list[JSON]:
     """The turns of a dialogue text, with consecutive ones of a speaker joined; the last two are query and answer."""
     if isinstance(raw, list):
         remedy = Phrase("choose the format %(formats)s", formats=Verbatim("trl-preference"))
