@@ -62,7 +62,7 @@ def analyze(
     of two models has figures of each, and what one has over the other. docs/analysis.md says what each figure is.
     """
     check_one_format(as_json, as_csv)
-    choice = _choice(given, round_ids, matrix_id)
+    choice = _filter_from_options(given, round_ids, matrix_id)
     if not round_ids and matrix_id is None and choice is None:
         raise Invalid(
             "--round",
@@ -99,7 +99,9 @@ def analyze(
         click.echo(f"\nWrote {len(written)} charts to {folder}, each with its numbers as CSV.")
 
 
-def _choice(given: Mapping[str, str | None], round_ids: Sequence[int], matrix_id: int | None) -> MatchFilter | None:
+def _filter_from_options(
+    given: Mapping[str, str | None], round_ids: Sequence[int], matrix_id: int | None
+) -> MatchFilter | None:
     """The filter that the options give; None if whole rounds are analyzed. Raises Invalid, and NotFound."""
     choice = read_filter(given)
     if choice == EVERYTHING:
@@ -168,7 +170,7 @@ def _report_blocks(analyses: Sequence[MatchAnalysis], matrix: CrossPlay | None) 
             yield [*_model_lines(each), *([] if each.paired is None else _difference(each, each.paired))]
     for game, group in _by_game(analyses):
         both = ["All matches; scores are those of both models together"] if any(each.paired for each in group) else []
-        yield [*both, *_table(metrics_of(game).columns, group)]
+        yield [*both, *_metrics_table_lines(metrics_of(game).columns, group)]
     for each in analyses:
         yield _outcomes(each)
     if matrix is not None:
@@ -197,7 +199,7 @@ def _table_heading(each: MatchAnalysis) -> str:
     return "matches" if each.partner_weight is None else f"matches with λ = {each.partner_weight:g}".replace("-", "−")
 
 
-def _table(known: Mapping[str, Metric], group: Sequence[MatchAnalysis]) -> Iterator[str]:
+def _metrics_table_lines(known: Mapping[str, Metric], group: Sequence[MatchAnalysis]) -> Iterator[str]:
     """One line per column, with its figure in each round."""
     heads = [_table_heading(each) for each in group]
     rows = [
@@ -228,7 +230,7 @@ def _model_lines(each: MatchAnalysis) -> Iterator[str]:
 
 def _difference(each: MatchAnalysis, versus: PairedDifference) -> Iterator[str]:
     """The advantage of one model over the other, and what was paired."""
-    yield f"{versus.first[:_WIDEST]} minus {versus.second[:_WIDEST]} in {_table_heading(each)}, {_pairs(versus)}"
+    yield f"{versus.first[:_WIDEST]} minus {versus.second[:_WIDEST]} in {_table_heading(each)}, {_pairing_text(versus)}"
     rows = []
     for name, figure in versus.columns.items():
         column = each.defined.models[name]
@@ -236,7 +238,7 @@ def _difference(each: MatchAnalysis, versus: PairedDifference) -> Iterator[str]:
     yield from _aligned(rows)
 
 
-def _pairs(versus: PairedDifference) -> str:
+def _pairing_text(versus: PairedDifference) -> str:
     if versus.pairing == SEEDS:
         return f"paired by {versus.pairs} seeds, each played once from either side"
     seat = "" if versus.always_first is None else f"; {versus.always_first} always had the first seat"

@@ -86,7 +86,7 @@ def compare_models(models: Sequence[str], as_csv: bool, as_json: bool) -> None:
     elif found is None:
         click.echo("None of them has been scored yet.")
     else:
-        click.echo("\n".join(aligned(_lines(found), range(1, len(found.models) + 1))))
+        click.echo("\n".join(aligned(_score_table_rows(found), range(1, len(found.models) + 1))))
         if len(found.common) < len(found.tasks):
             common = ", ".join(found.common) or "none"
             click.echo(f"The mean is over the tasks that all of them have, scored by shares: {common}.")
@@ -126,7 +126,7 @@ def _as_json(found: BenchmarkComparison | None) -> dict[str, Any]:
     }
 
 
-def _lines(found: BenchmarkComparison) -> list[Sequence[str]]:
+def _score_table_rows(found: BenchmarkComparison) -> list[Sequence[str]]:
     """The score of each task, and the means, by model."""
     results = [[task, *(printed(each.results.get(task) and score_cell(each.results[task])) for each in found.models)]
                for task in found.tasks]  # fmt: skip

@@ -94,7 +94,7 @@ class _CampaignCommands(JobCommands[Campaign]):
         elif as_csv:
             print_csv(campaign_columns([described["game"]]), campaign_rows(number, described["results"]))
         else:
-            _say(described)
+            _print_campaign_results(described)
             if described["error"]:
                 click.echo(f"error  {described['error']}")
 
@@ -129,13 +129,13 @@ def _run_here(campaign_id: int, as_json: bool) -> None:
     if as_json:
         print_json(described)
     else:
-        _say(described)
+        _print_campaign_results(described)
     if described["status"] in (states.FAILED, states.CANCELLED):
         why = f": {described['error']}; after that is repaired, {again}" if described["error"] else f"; {again}"
         raise CommandFailed(f"campaign {campaign_id} was stopped{why}")
 
 
-def _say(described: dict[str, Any]) -> None:
+def _print_campaign_results(described: dict[str, Any]) -> None:
     click.echo(f"Campaign {described['campaign_id']}, {described['name']}: {described['status']}.")
     start = described["spec"].get("start_matches")
     if start and start["held_out"]:

@@ -120,7 +120,7 @@ def database(settings: Settings, engine: Engine) -> Iterator[Finding]:
         return
     wanted = set(migrations().get_heads())
     if current != wanted:
-        detail = f"{shown} has the tables of version {_joined(current)}, expected {_joined(wanted)}"
+        detail = f"{shown} has the tables of version {_joined_versions(current)}, expected {_joined_versions(wanted)}"
         yield Finding("database", FAIL, detail, "flask db upgrade")
         return
     try:
@@ -135,7 +135,7 @@ def database(settings: Settings, engine: Engine) -> Iterator[Finding]:
     yield Finding("database", OK, f"{shown} answers, is migrated and can be written to")
 
 
-def _joined(versions: set[str]) -> str:
+def _joined_versions(versions: set[str]) -> str:
     return ", ".join(sorted(versions)) or "none"
 
 

@@ -33,14 +33,14 @@ def import_rows(spec: DatasetImportSpec, as_json: bool) -> None:
     found, wanted = read_file(spec)
     tally, before = found.tally, found.dataset_id is not None
     if found.draft is None and not before and as_json:
-        print_json({"dataset_id": None, "rows": 0, **_refused(tally)})
+        print_json({"dataset_id": None, "rows": 0, **_refused_rows_json(tally)})
     write_priority.give_way()
     number = row_import.register_read(transact(db.engine), wanted, found)
     with reading() as session:
         row = store.get_dataset(session, number)
     if as_json:
         described = {name: getattr(row, name) for name in ("rows", "name", "version", "kind", "sha256")}
-        print_json({"dataset_id": row.id, **described, **_refused(tally), "imported_before": before})
+        print_json({"dataset_id": row.id, **described, **_refused_rows_json(tally), "imported_before": before})
         return
     click.echo(_import_line(row, spec.file, before))
     for each in tally.refused[:_SHOWN]:
@@ -59,7 +59,7 @@ def read_file(spec: DatasetImportSpec) -> tuple[ReadImport, RowImport]:
         raise Invalid(None, expected="a file of rows", got=Verbatim(unreadable(error)), subject=spec.file) from None
 
 
-def _refused(tally: ImportTally) -> dict[str, Any]:
+def _refused_rows_json(tally: ImportTally) -> dict[str, Any]:
     """The bad rows as JSON: the first thousand, and how many there are."""
     bad = [{"row": each.number, "error": each.error.message} for each in tally.refused]
     return {"refused": bad, "refused_rows": tally.bad}

@@ -61,11 +61,13 @@ def _findings(call: bool) -> Iterator[Finding]:
     yield from checks.workers(current, all(finding.state == OK for finding in reached))
     yield from checks.models_process(current)
     yield from checks.upkeep(database)
-    yield from model_checks.models(database, current.home, partial(_call, database) if call else lambda _row: None)
+    yield from model_checks.models(
+        database, current.home, partial(_check_that_model_answers, database) if call else lambda _row: None
+    )
     database.dispose()
 
 
-def _call(database: Engine, row: LanguageModel) -> Finding:
+def _check_that_model_answers(database: Engine, row: LanguageModel) -> Finding:
     """Have the model make the first move of a match that is not stored; the call is recorded like those of
     questions.
     """

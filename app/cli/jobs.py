@@ -194,7 +194,7 @@ class JobCommands(Generic[R]):
             ("resume", self.resume, self.resume_help, (argument, queue_option, *self._resume_options(), json_option)),
         )
         for command, method, text, options in commands:
-            group.add_command(_command(group, command, method, text, options))
+            group.add_command(_command_for_method(group, command, method, text, options))
         add_tag_commands(group, name, lambda session, called: int(self.kind.get(session, whole(called)).id))
         return group
 
@@ -216,7 +216,7 @@ def commands_of(name: str) -> Group | None:
     return next((JobCommands(kind).group() for kind in JOB_KINDS if kind.name == name), None)
 
 
-def _command(
+def _command_for_method(
     group: Group, name: str, method: Callable[..., None], text: str, options: Sequence[Decorator]
 ) -> click.Command:
     """A command that makes sure of the database and then calls a method."""

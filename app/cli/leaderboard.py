@@ -66,7 +66,7 @@ def leaderboard(
             got=Verbatim("none"),
             remedy="`flask round run negotiation --models A B C --cross-play --swap-seats --matches 120` plays some",
         )
-    click.echo("\n\n".join("\n".join(_table(each)) for each in boards))
+    click.echo("\n\n".join("\n".join(_leaderboard_lines(each)) for each in boards))
 
 
 def _check_role(game: str | None, role: str | None) -> None:
@@ -86,7 +86,7 @@ def read_weight(raw: str | None) -> float | None:
     return float(raw)
 
 
-def _table(board: Leaderboard) -> Iterator[str]:
+def _leaderboard_lines(board: Leaderboard) -> Iterator[str]:
     weight = "" if board.partner_weight is None else f", λ = {board.partner_weight:g}"
     role = "" if board.role == BOTH else f", as {board.role}"
     rated = board.ratings

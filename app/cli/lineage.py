@@ -25,7 +25,7 @@ def lineage(name: str, as_json: bool) -> None:
         described = {
             "model": name,
             "learned_withdrawn": [_dataset(row) for row in withdrawn],
-            "ancestors": [_made(each) for each in above],
+            "ancestors": [_model_origin_json(each) for each in above],
             "descendants": _below(below),
         }
         lines = [_flag(row) for row in withdrawn]
@@ -36,12 +36,12 @@ def lineage(name: str, as_json: bool) -> None:
 # ---- As JSON ---------------------------------------------------------------------
 
 
-def _made(each: ModelOrigin) -> dict[str, Any]:
+def _model_origin_json(each: ModelOrigin) -> dict[str, Any]:
     return {
         "model": each.model.name,
         "kind": each.model.kind,
         "origin": each.origin,
-        "job": None if each.job is None else _job(each.job),
+        "job": None if each.job is None else _training_job_json(each.job),
         "base": each.base and each.base.name,
         "dataset": each.dataset and _dataset(each.dataset),
         "sources": [_source_json(source) for source in each.sources],
@@ -72,7 +72,7 @@ def _source_json(each: DatasetSource) -> dict[str, Any]:
     }
 
 
-def _job(row: TrainingJob) -> dict[str, Any]:
+def _training_job_json(row: TrainingJob) -> dict[str, Any]:
     where = {"registered_step": row.registered_step, "steps": row.steps}
     return {"job_id": row.id, "name": row.name, "method": row.method, "status": row.status, **where}
 
@@ -83,7 +83,7 @@ def _below(found: Descendants) -> dict[str, Any]:
             {"dataset_id": each.id, "name": each.name, "version": each.version, "rows": each.rows}
             for each in found.datasets
         ],
-        "jobs": [_job(each) for each in found.jobs],
+        "jobs": [_training_job_json(each) for each in found.jobs],
         "models": [{"model": model.name, "steps": steps} for model, steps in found.models],
     }
 

@@ -56,8 +56,8 @@ def print_list(
     rows; `whole` is the list for it, if it is another one. in_lines: whether JSON is one object per line.
     """
     check_one_format(as_json, as_csv)
-    _check("--limit", limit, 1)
-    _check("--offset", offset, 0)
+    _check_number_of_lines("--limit", limit, 1)
+    _check_number_of_lines("--offset", offset, 0)
     names = [name for name in columns.replace(",", " ").split() if name]
     chosen = [listing.column(name, "--columns") for name in names] or listing.usual(COMMANDS)
     order = listing.order(sort, "--sort")
@@ -76,7 +76,7 @@ def print_list(
             return
         if as_json:
             lines = listing.values(session, chosen, items)
-            _print_objects([{name: _json(value) for name, value in line.items()} for line in lines], in_lines)
+            _print_objects([{name: _json_value(value) for name, value in line.items()} for line in lines], in_lines)
             return
         cells = [column.cells(session, items) for column in chosen]
         if not names:
@@ -97,11 +97,11 @@ def _print_objects(objects: Sequence[Any], in_lines: bool) -> None:
         print_json(each)
 
 
-def _json(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     return value.isoformat(timespec="seconds") if isinstance(value, datetime) else value
 
 
-def _check(option: str, value: int | None, least: int) -> None:
+def _check_number_of_lines(option: str, value: int | None, least: int) -> None:
     """Raises Invalid for a number of lines below `least` or above the largest allowed."""
     if value is not None and not least <= value <= _LARGEST:
         raise Invalid(option, expected=f"a whole number from {least} to {_LARGEST}", got=Verbatim(value))

@@ -123,7 +123,7 @@ def clone(
 @click.argument("name")
 def archive(name: str) -> None:
     """Take a model out of use; what was played with it stays, and what was begun goes on."""
-    _change(lambda session: changes.archive_model(session, name))
+    _change_in_transaction(lambda session: changes.archive_model(session, name))
     click.echo(f"Archived {name}. Nothing new can play it; flask model restore {name} undoes that.")
 
 
@@ -131,7 +131,7 @@ def archive(name: str) -> None:
 @click.argument("name")
 def restore(name: str) -> None:
     """Take a model out of the archive."""
-    _change(lambda session: changes.restore_model(session, name))
+    _change_in_transaction(lambda session: changes.restore_model(session, name))
     click.echo(f"Restored {name}. It is used for nothing yet: flask model set {name} --rounds on")
 
 
@@ -139,11 +139,11 @@ def restore(name: str) -> None:
 @click.argument("name")
 def remove(name: str) -> None:
     """Remove a model that nothing was played with or trained from; any other can be archived."""
-    _change(lambda session: changes.remove_model(session, name))
+    _change_in_transaction(lambda session: changes.remove_model(session, name))
     click.echo(f"Removed {name}.")
 
 
-def _change(work: Callable[[Session], None]) -> None:
+def _change_in_transaction(work: Callable[[Session], None]) -> None:
     ensure_database()
     with writing() as session:
         work(session)

@@ -45,7 +45,7 @@ def compare(table: str | None, as_json: bool, **given: Any) -> None:
     check_one_format(as_json, table is not None)
     ensure_database()
     with reading() as session:
-        found = side_by_side(session, _choice(session, given))
+        found = side_by_side(session, _side_by_side_choice(session, given))
     if as_json:
         print_json({"side_by_side": [each.to_json() for each in found]})
         return
@@ -63,7 +63,7 @@ def compare(table: str | None, as_json: bool, **given: Any) -> None:
     click.echo("\n\n".join("\n".join(block) for each in found for block in _blocks(each)))
 
 
-def _choice(session: Session, given: dict[str, Any]) -> SideBySideChoice:
+def _side_by_side_choice(session: Session, given: dict[str, Any]) -> SideBySideChoice:
     """The choice that the options make. Raises Invalid for a bad combination, and NotFound."""
     models, campaign, recipe = given["models"], given["campaign"], given["recipe"]
     if sum((bool(models), campaign is not None, recipe is not None)) != 1:
@@ -99,7 +99,7 @@ def _blocks(found: SideBySide) -> Iterator[list[str]]:
         for setting in found.settings:
             rows = [each for each in found.players if (each.setting, each.role) == (setting, role)]
             if rows:
-                yield [f"{setting[0].upper()}{setting[1:]}{of_role}", *_figures(found, rows)]
+                yield [f"{setting[0].upper()}{setting[1:]}{of_role}", *_figures_table_lines(found, rows)]
                 for each in rows:
                     if each.against_base:
                         yield [f"{each.player} against {found.choice.base}, {setting}{of_role}", *_tests(found, each)]
@@ -125,7 +125,7 @@ def _ratios(found: SideBySide, role: str | None) -> Iterator[str]:
     return (f"  {line}" for line in aligned(lines))
 
 
-def _figures(found: SideBySide, rows: Sequence[PlayerFigures]) -> Iterator[str]:
+def _figures_table_lines(found: SideBySide, rows: Sequence[PlayerFigures]) -> Iterator[str]:
     lines: list[Sequence[str]] = [("", *(each.player for each in rows))]
     lines.append(("matches", *(f"{each.matches} ({each.units} drawn)" for each in rows)))
     for metric in found.defined.side_by_side:
@@ -150,7 +150,7 @@ def _tests(found: SideBySide, each: PlayerFigures) -> Iterator[str]:
 
 
 def _language(found: SideBySide) -> Iterator[str]:
-    lines: list[Sequence[str]] = [("", *(f"{each.player}, {_where(each)}" for each in found.language))]
+    lines: list[Sequence[str]] = [("", *(f"{each.player}, {_setting_and_role(each)}" for each in found.language))]
     lines.append(
         (
             "different words in 1,000",
@@ -164,5 +164,5 @@ def _language(found: SideBySide) -> Iterator[str]:
     return (f"  {line}" for line in aligned(lines))
 
 
-def _where(each: Any) -> str:
+def _setting_and_role(each: Any) -> str:
     return each.setting if each.role is None else f"{each.setting}, {each.role}"

@@ -28,16 +28,16 @@ def prices(as_json: bool) -> None:
     ensure_database()
     table = load_price_table(settings())
     with reading() as session:
-        models = [_compared(row, table) for row in list_models(session, archived=False) if row.kind == "api"]
+        models = [_price_comparison(row, table) for row in list_models(session, archived=False) if row.kind == "api"]
     if as_json:
-        lines = [{**_described(line), "model": line.model, "server": line.server} for line in table]
+        lines = [{**_price_line_json(line), "model": line.model, "server": line.server} for line in table]
         print_json({"file": str(settings().prices_file), "prices": lines, "models": models})
         return
     for text in _in_words(table, models):
         click.echo(text)
 
 
-def _compared(row: LanguageModel, table: Sequence[PriceLine]) -> dict[str, Any]:
+def _price_comparison(row: LanguageModel, table: Sequence[PriceLine]) -> dict[str, Any]:
     """The prices of a model beside those in the table, None if it has none; `state` says how they differ."""
     own = own_prices(row)
     try:
@@ -50,10 +50,10 @@ def _compared(row: LanguageModel, table: Sequence[PriceLine]) -> dict[str, Any]:
         state = UNSET
     else:
         state = SAME if own == line.prices else DIFFERS
-    return {"name": row.name, "state": state, "prices": own, "table": None if line is None else _described(line)}
+    return {"name": row.name, "state": state, "prices": own, "table": None if line is None else _price_line_json(line)}
 
 
-def _described(line: PriceLine) -> dict[str, Any]:
+def _price_line_json(line: PriceLine) -> dict[str, Any]:
     return {"date": line.date.isoformat(), "source": line.source, "prices": dict(line.prices)}
 
 

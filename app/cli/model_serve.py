@@ -94,13 +94,13 @@ def serve(
         row = get_model(session, name)
         check_can_be_served(row, datetime.now(UTC))
         session.expunge(row)
-    served, command = _prepare(row, asked)
+    served, command = _prepare_engine_start(row, asked)
     with writing() as session:
         begin(session, name, served)
     _become_watcher(row.id, (every, deadline, start_deadline), command)
 
 
-def _prepare(row: LanguageModel, asked: _Asked) -> tuple[ServedModel, list[str]]:
+def _prepare_engine_start(row: LanguageModel, asked: _Asked) -> tuple[ServedModel, list[str]]:
     """Check everything before the start. The engine for the model's row, and the command that starts it. Raises
     AppError.
     """

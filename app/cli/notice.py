@@ -71,16 +71,16 @@ def test(user: str | None) -> None:
 @notice.command()
 def retry() -> None:
     """Have all that could not be sent tried again."""
-    _settle(outbox.RETRY, "Upkeep tries {} again.")
+    _settle_failed_notices(outbox.RETRY, "Upkeep tries {} again.")
 
 
 @notice.command()
 def dismiss() -> None:
     """Leave all that could not be sent unsent, and warn of them no more."""
-    _settle(outbox.DISMISS, "{} dismissed.")
+    _settle_failed_notices(outbox.DISMISS, "{} dismissed.")
 
 
-def _settle(action: str, said: str) -> None:
+def _settle_failed_notices(action: str, said: str) -> None:
     ensure_database()
     with writing() as session:
         count = outbox.settle_failed(session, action)

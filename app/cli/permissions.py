@@ -22,7 +22,7 @@ _options = (
 )
 
 
-def _command(metavar: str, find: Callable[[Session, str], LanguageModel | Dataset], text: str) -> click.Command:
+def _permit_command(metavar: str, find: Callable[[Session, str], LanguageModel | Dataset], text: str) -> click.Command:
     def permit(called: str, licence: str, reason: str, as_json: bool) -> None:
         ensure_database()
         with writing() as session:
@@ -39,13 +39,13 @@ def _command(metavar: str, find: Callable[[Session, str], LanguageModel | Datase
     return click.command("permit", cls=Command, help=text)(call)
 
 
-permit_model = _command(
+permit_model = _permit_command(
     "NAME",
     get_model,
     "Declare the licence of a model that was added by hand, so that it, and what is made from it, may be pushed."
     "\n\nThe declaration is kept with its time. It takes the place of nobody's consent.",
 )
-permit_dataset = _command(
+permit_dataset = _permit_command(
     "DATASET",
     find_dataset,
     "Declare the licence of a dataset with rows from elsewhere, so that it, and what is trained on it, may be pushed."

@@ -132,7 +132,7 @@ def _play_to_the_end(terminal_session: TerminalSession, opponent: StoredSeat) ->
 
 
 def _take_turns(terminal_session: TerminalSession, answer: Callable[[], StoredMatch]) -> None:
-    for line in (*terminal.opening_lines(_view(terminal_session)), "Type /help to see what you can do.", ""):
+    for line in (*terminal.opening_lines(_person_view(terminal_session)), "Type /help to see what you can do.", ""):
         terminal_session.say(line)
     while not terminal_session.record.match.over:
         if terminal_session.record.model_to_move:
@@ -145,18 +145,18 @@ def _take_turns(terminal_session: TerminalSession, answer: Callable[[], StoredMa
 def _person_turn(terminal_session: TerminalSession) -> None:
     """Read one line and act on it. After a refusal it is still the person's turn."""
     terminal_session.say("> ", end="")
-    typed = terminal.read_line(_view(terminal_session), _read_typed(terminal_session))
+    typed = terminal.read_line(_person_view(terminal_session), _read_typed(terminal_session))
     match typed.kind:
         case phrases.MOVE:
-            _submit(terminal_session, typed.text)
+            _submit_typed_move(terminal_session, typed.text)
         case phrases.RESIGN:
             _resign(terminal_session)
         case phrases.SHOW:
-            terminal_session.say("\n".join(terminal.opening_lines(_view(terminal_session))))
+            terminal_session.say("\n".join(terminal.opening_lines(_person_view(terminal_session))))
             terminal_session.shown = 0
             _show_news(terminal_session, own=True)
         case phrases.HELP:
-            terminal_session.say("\n".join(terminal.help_lines(_view(terminal_session))))
+            terminal_session.say("\n".join(terminal.help_lines(_person_view(terminal_session))))
         case _:
             terminal_session.say(typed.text)
 
@@ -168,7 +168,7 @@ def _read_typed(terminal_session: TerminalSession) -> str:
     return line
 
 
-def _submit(terminal_session: TerminalSession, text: str) -> None:
+def _submit_typed_move(terminal_session: TerminalSession, text: str) -> None:
     longest = terminal_session.settings.MOVE_CHARACTERS
     if len(text) > longest:
         terminal_session.say(f"Please make it shorter: {longest} characters at most, got {len(text)}.")
@@ -207,10 +207,10 @@ def _turns_of_partner(terminal_session: TerminalSession, opponent: StoredSeat) -
             loop=loop,
             notify=lambda _match, _typing: None,
         )
-        yield lambda: _answered(terminal_session, context)
+        yield lambda: _play_model_turn(terminal_session, context)
 
 
-def _answered(terminal_session: TerminalSession, context: WorkerContext) -> StoredMatch:
+def _play_model_turn(terminal_session: TerminalSession, context: WorkerContext) -> StoredMatch:
     """The match after the model's turn. If a worker already plays the turn, wait for its move."""
     tty = terminal_session.out.isatty()
     terminal_session.say(" partner: …", end="\r" if tty else "\n")
@@ -230,13 +230,13 @@ def _answered(terminal_session: TerminalSession, context: WorkerContext) -> Stor
 # ---- What is shown ----------------------------------------------------------
 
 
-def _view(terminal_session: TerminalSession) -> Any:
+def _person_view(terminal_session: TerminalSession) -> Any:
     return terminal_session.record.match.view(terminal_session.seat)
 
 
 def _show_news(terminal_session: TerminalSession, *, own: bool = False) -> None:
     """Show the new entries of the conversation; the person's own are on the screen already and shown only if `own`."""
-    view = _view(terminal_session)
+    view = _person_view(terminal_session)
     for entry in view.transcript[terminal_session.shown :]:
         if own or entry.by == "partner":
             terminal_session.say(terminal.entry_line(view, entry))
@@ -249,7 +249,7 @@ def _show_end(terminal_session: TerminalSession) -> None:
     ended = terminal_session.record.match.ended
     if ended is None:
         return
-    view = _view(terminal_session)
+    view = _person_view(terminal_session)
     revealed = [entry for entry in view.transcript if entry.ply in terminal_session.hidden and entry.text is not None]
     for entry in revealed:
         terminal_session.say(terminal.entry_line(view, entry))

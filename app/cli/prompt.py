@@ -28,7 +28,7 @@ def add(name: str, text: str | None, path: Path | None, as_json: bool) -> None:
     ensure_database()
     given = text if path is None else read_text_file(path, "a text file that can be read", path.name)
     with writing() as session:
-        found = _described(add_prompt(session, name, given or "", COMMAND_LINE))
+        found = _prompt_json(add_prompt(session, name, given or "", COMMAND_LINE))
     if as_json:
         print_json(found)
     else:
@@ -49,12 +49,12 @@ def show(named: str, as_json: bool) -> None:
     """Show the text of a prompt: NAME, which is the newest version, or NAME@VERSION."""
     ensure_database()
     with reading() as session:
-        found = _described(find_prompt(session, named))
+        found = _prompt_json(find_prompt(session, named))
     if as_json:
         print_json(found)
     else:
         click.echo(found["text"])
 
 
-def _described(row: PromptRow) -> dict[str, Any]:
+def _prompt_json(row: PromptRow) -> dict[str, Any]:
     return {"prompt": row.reference, "sha256": row.sha256, "text": row.text, "created_by": row.created_by}

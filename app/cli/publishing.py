@@ -40,7 +40,7 @@ _PUBLICATIONS = _PublicationCommands(PUBLICATION)
 publication: Group = _PUBLICATIONS.group()
 
 
-def _command(name: str, text: str, call: Callable[..., None], *options: Any) -> click.Command:
+def _command_with_options(name: str, text: str, call: Callable[..., None], *options: Any) -> click.Command:
     for option in reversed(options):
         call = option(call)
     return click.command(name, cls=Command, help=text)(call)
@@ -64,13 +64,13 @@ def _card(kind: str) -> click.Command:
 
     text = f"Write the card of a {kind} (README.md): lineage, data, results, licence, how to make it again."
     licence = click.option("--licence", metavar="LICENCE", help=f"{_LICENCES} [default: none, and the card says so]")
-    return _command("card", text, card, _ARGUMENTS[kind], licence, out_option)
+    return _command_with_options("card", text, card, _ARGUMENTS[kind], licence, out_option)
 
 
 # ---- Pushes --------------------------------------------------------------------------
 
 
-def _push(kind: str) -> click.Command:
+def _push_command(kind: str) -> click.Command:
     def push(called: str, public: bool, yes: bool, dry_run: bool, queue: bool, as_json: bool, **given: Any) -> None:
         visibility = PUBLIC if public else PRIVATE
         spec = PublicationSpec.read({kind: called, "visibility": visibility, **given})
@@ -83,7 +83,7 @@ def _push(kind: str) -> click.Command:
             print_json(_planned_json(spec, planned))
             return
         if not as_json:
-            click.echo("\n".join(_lines(spec, planned)), err=not dry_run)
+            click.echo("\n".join(_planned_push_lines(spec, planned)), err=not dry_run)
         if dry_run:
             return
         if not yes:
@@ -99,7 +99,7 @@ def _push(kind: str) -> click.Command:
         " whose games are in it agreed to this, through all that it was made from. The token is that of HF_TOKEN."
         "\n\nExit code 0: it is there; 1: it stopped, and a line says why; 2: refused; 130: interrupted."
     )
-    return _command(
+    return _command_with_options(
         "push", text, push, _ARGUMENTS[kind],
         click.option("--to", required=True, metavar="PLACE", help="A repository, OWNER/NAME, or the path of a folder."),
         click.option("--licence", required=True, metavar="LICENCE", help=f"Under which it may be used. {_LICENCES}"),
@@ -129,7 +129,7 @@ def _planned_json(spec: PublicationSpec, planned: lifecycle.PlannedPush) -> Mapp
     }
 
 
-def _lines(spec: PublicationSpec, planned: lifecycle.PlannedPush) -> list[str]:
+def _planned_push_lines(spec: PublicationSpec, planned: lifecycle.PlannedPush) -> list[str]:
     size = f"{len(planned.bundle.files)} files with {planned.bundle.size:,} bytes"
     where = "" if spec.place.folder else f", {spec.visibility} if it is new"
     lines = [f"{planned.name} is published under {spec.licence}: {size}, to {spec.place}{where}."]
@@ -176,9 +176,9 @@ def _pull(kind: str) -> click.Command:
     if kind == MODEL:
         help_text = "A game that it is to play, where its manifest names none; may be repeated."
         options.append(click.option("--game", "games", multiple=True, metavar="GAME", help=help_text))
-    return _command("pull", text, pull, _PLACE, *options, json_option)
+    return _command_with_options("pull", text, pull, _PLACE, *options, json_option)
 
 
 model_card_command, dataset_card_command = _card(MODEL), _card(DATASET)
-push_model, push_dataset = _push(MODEL), _push(DATASET)
+push_model, push_dataset = _push_command(MODEL), _push_command(DATASET)
 pull_model, pull_dataset = _pull(MODEL), _pull(DATASET)

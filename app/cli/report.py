@@ -44,7 +44,7 @@ def report(out: Path | None, control: str | None, as_json: bool, **given: str | 
     and each figure as SVG, PDF and PNG in figures/; a path that ends in .html gets the page alone. The same data give
     the same bytes, but for the line with the date. What people wrote is never in it.
     """
-    name, reference = _chosen(given)
+    name, reference = _chosen_subject(given)
     if out is not None and out.exists():
         raise Invalid("--out", expected="a path that is not there yet", got=Verbatim(str(out)))
     ensure_database()
@@ -72,7 +72,7 @@ def report(out: Path | None, control: str | None, as_json: bool, **given: str | 
     click.echo(f"{found.finding}\nWrote {counted(len(files), 'file')} to {path}.")
 
 
-def _chosen(given: Mapping[str, str | None]) -> tuple[str, str]:
+def _chosen_subject(given: Mapping[str, str | None]) -> tuple[str, str]:
     """The kind and name of the report's subject, given by one option. Raises Invalid."""
     chosen = [(name, reference) for name, reference in given.items() if reference is not None]
     if len(chosen) != 1:

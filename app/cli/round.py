@@ -156,7 +156,7 @@ def _play_all(ids: Sequence[int], as_json: bool, several: bool) -> None:
         print_json({"rounds": results} if several else results[0])
     else:
         for result in results:
-            _say(result)
+            _print_round_result(result)
     failed = next((each for each in results if each["status"] not in (states.DONE, states.CANCELLED)), None)
     if failed is not None:
         number = failed["round_id"]
@@ -182,7 +182,7 @@ async def play_here(round_id: int) -> bool:
     return stop.is_set()
 
 
-def _say(result: dict[str, Any]) -> None:
+def _print_round_result(result: dict[str, Any]) -> None:
     pace = result["finished"] / max(result["seconds"], 0.001)
     line = (
         f"Round {result['round_id']}: {result['finished']} of {result['matches']} matches over in"

@@ -149,13 +149,13 @@ COMMANDS = (data, figures, export, import_folder)
 
 def _print_table(columns: Sequence[Column], rows: Sequence[object]) -> None:
     """Print a table on stdout, without columns that are all empty or 0."""
-    cells = [[_cell(column.read(row)) for column in columns] for row in rows]
+    cells = [[_cell_text(column.read(row)) for column in columns] for row in rows]
     told = [at for at in range(len(columns)) if any(line[at] not in ("", "0") for line in cells)]
     heads = [columns[at].name.replace("_", " ") for at in told]
     click.echo("\n".join(aligned([heads, *([line[at] for at in told] for line in cells)])))
 
 
-def _cell(value: object) -> str:
+def _cell_text(value: object) -> str:
     if value is None:
         return ""
     return f"{value:.2f}" if isinstance(value, float) else str(value)

@@ -27,14 +27,14 @@ def spec_options(spec: type[S]) -> Decorator:
     Options override the file. Raises Invalid, when the command runs, if the spec is not valid; this and every other
     refusal of the command names the option if its name differs from the field's.
     """
-    parameters, typed = dict(_parameters(spec)), dict(_options_by_field(spec))
+    parameters, typed = dict(_parameters_of_spec(spec)), dict(_options_by_field(spec))
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         def call(spec_file: Path | None, **given: Any) -> Any:
             options = {name: given.pop(name) for name in parameters}
             try:
-                return function(spec=_read(spec, spec_file, options), **given)
+                return function(spec=_read_spec_from_options(spec, spec_file, options), **given)
             except FieldError as error:
                 field, _, inner = (error.field or "").partition(".")
                 option = typed.get(error.field or "") or (f"{typed[field]} {inner}" if field in typed else error.field)
@@ -75,7 +75,7 @@ def add_budget_options(command: Callable[..., Any]) -> Callable[..., Any]:
 # ---- Options -----------------------------------------------------------------------
 
 
-def _parameters(spec: type[JobSpec]) -> Iterator[tuple[str, Decorator]]:
+def _parameters_of_spec(spec: type[JobSpec]) -> Iterator[tuple[str, Decorator]]:
     """The parameters of a command, each with its click parameter name."""
     parts = parts_of(spec)
     if spec.presets:
@@ -155,9 +155,9 @@ def _repeated(schema: Schema) -> str | None:
 # ---- Reading -----------------------------------------------------------------------
 
 
-def _read(spec: type[S], file: Path | None, options: Mapping[str, Any]) -> S:
+def _read_spec_from_options(spec: type[S], file: Path | None, options: Mapping[str, Any]) -> S:
     """The spec that the options and the file give. Raises Invalid."""
-    asked = _asked(spec, options)
+    asked = _spec_fields_of_options(spec, options)
     files = asked.pop(MATERIAL, None)
     found = _spec_of(spec, file, {**asked, MATERIAL: next(iter(files.values()))} if files else asked)
     if files:
@@ -165,7 +165,7 @@ def _read(spec: type[S], file: Path | None, options: Mapping[str, Any]) -> S:
     return found
 
 
-def _asked(spec: type[JobSpec], options: Mapping[str, Any]) -> dict[str, Any]:
+def _spec_fields_of_options(spec: type[JobSpec], options: Mapping[str, Any]) -> dict[str, Any]:
     """The given options in the form of a spec file; those not given are left out."""
     found: dict[str, Any] = {}
     for called, value in options.items():

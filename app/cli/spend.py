@@ -56,7 +56,7 @@ def show(period: str, as_csv: bool, as_json: bool) -> None:
         caps, stop = [*limits(session, settings(), pace), *wave_caps(session)], open_stop(session)
         pay = read_pay(session, found.since)
         if as_json:
-            said = _described(found, period, pace, caps, stopped=stop is not None)
+            said = _spend_json(found, period, pace, caps, stopped=stop is not None)
             print_json({**said, "people": _pay_described(pay)})
             return
         lines = [*_in_words(found, period, pace, caps), *_pay_lines(pay)]
@@ -97,9 +97,9 @@ def stop(check: bool, as_json: bool) -> None:
     print_result(
         as_json,
         said,
-        f"{'Would stop' if check else 'Stopped'}: {_names(effect.stops)}; no call of a paid model begins.",
+        f"{'Would stop' if check else 'Stopped'}: {_jobs_in_words(effect.stops)}; no call of a paid model begins.",
         f"Continues: {counted(effect.people, 'match', 'matches')} that people play, studies, and trainings on this"
-        f" machine ({_names(effect.goes_on)}).",
+        f" machine ({_jobs_in_words(effect.goes_on)}).",
     )
 
 
@@ -115,16 +115,16 @@ def resume(as_json: bool) -> None:
         "resumed": [[job.kind.name, job.number] for job, _ in found.jobs],
         "left": [{"kind": job.kind.name, "number": job.number, "error": job.refused} for job in found.left],
     }
-    resumed = _names([job for job, _ in found.jobs])
+    resumed = _jobs_in_words([job for job, _ in found.jobs])
     left = [f"Not resumed: {job.cell}: {job.refused}" for job in found.left]
     print_result(as_json, said, f"Resumed: {resumed}.", *left)
 
 
-def _names(jobs: Sequence[JobRef]) -> str:
+def _jobs_in_words(jobs: Sequence[JobRef]) -> str:
     return ", ".join(str(job.cell) for job in jobs) or "no job"
 
 
-def _described(
+def _spend_json(
     found: Spend, period: str, pace: float, caps: Sequence[SpendingLimit], *, stopped: bool
 ) -> dict[str, Any]:
     return {
@@ -170,10 +170,14 @@ def _in_words(found: Spend, period: str, pace: float, caps: Sequence[SpendingLim
         yield f"{PERIODS[period]}: no model was called."
     else:
         yield f"{PERIODS[period]}: {dollars(found.total.usd)} for {counted(found.total.calls, 'call')}."
-        yield from _table("model", [(model.name if model else "none", sums) for model, sums in found.by_model()])
-        yield from _table("day", [(day.isoformat(), sums) for day, sums in found.by_day()])
-        yield from _table("run", [(str(found.cell(each)), sums) for each, sums in found.by_run()[:_AT_MOST]])
-        yield from _table("study", [(str(found.cell(each)), sums) for each, sums in found.by_study()])
+        yield from _spend_table_lines(
+            "model", [(model.name if model else "none", sums) for model, sums in found.by_model()]
+        )
+        yield from _spend_table_lines("day", [(day.isoformat(), sums) for day, sums in found.by_day()])
+        yield from _spend_table_lines(
+            "run", [(str(found.cell(each)), sums) for each, sums in found.by_run()[:_AT_MOST]]
+        )
+        yield from _spend_table_lines("study", [(str(found.cell(each)), sums) for each, sums in found.by_study()])
     yield f"Pace: {dollars(pace)} a day, the mean of the seven whole days before today."
     for each in caps:
         if each.currency is not None:
@@ -185,7 +189,7 @@ def _in_words(found: Spend, period: str, pace: float, caps: Sequence[SpendingLim
         yield f"{each.title}: {spent} of {most}; reached: {each.reached}."
 
 
-def _table(head: str, lines: Sequence[tuple[str, SpendSums]]) -> Iterator[str]:
+def _spend_table_lines(head: str, lines: Sequence[tuple[str, SpendSums]]) -> Iterator[str]:
     if lines:
         cells = [
             (

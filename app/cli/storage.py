@@ -68,7 +68,11 @@ def list_(kind: str | None, days: float, megabytes: float, as_json: bool) -> Non
     ensure_database()
     with reading() as session:
         found = candidates(session, settings().home, CleanupFilter(kind, days, megabytes * MB).check())
-    print_result(as_json, [described(each) for each in found], *(_lines(found) or ["Nothing matches the filter."]))
+    print_result(
+        as_json,
+        [described(each) for each in found],
+        *(_removal_preview_lines(found) or ["Nothing matches the filter."]),
+    )
 
 
 @storage.command(cls=Command)
@@ -115,7 +119,7 @@ def clean(
     if removals:
         numbers = ", ".join(str(removal.id) for removal in removals)
         last += f" `flask storage undo NUMBER` puts back what removal {numbers} took."
-    print_result(as_json, said, *_lines(found), last)
+    print_result(as_json, said, *_removal_preview_lines(found), last)
 
 
 @storage.command(cls=Command)
@@ -170,7 +174,7 @@ def _thing(text: str) -> tuple[str, int]:
     return kind, int(number)
 
 
-def _lines(found: Sequence[RemovalPreview]) -> list[str]:
+def _removal_preview_lines(found: Sequence[RemovalPreview]) -> list[str]:
     lines = []
     for each in found:
         size = f"{each.size / MB:.1f} MB in {counted(len(each.files), 'file')}"

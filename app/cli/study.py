@@ -135,7 +135,7 @@ def versions(name: str, **given: Any) -> None:
 @_OUT
 def export(reference: str, out: Path) -> None:
     """Write a loaded study, as it was written, with all of its files into a folder, from which it loads as it is."""
-    version = _version(reference)
+    version = _find_study_version(reference)
     click.echo(str(write_design(out, store.written_design(version), version.design["texts"])))
 
 
@@ -145,7 +145,7 @@ def export(reference: str, out: Path) -> None:
 @_OUT
 def duplicate(reference: str, name: str, out: Path) -> None:
     """Write a loaded study under another name into a folder, to change it there and to load it."""
-    version = _version(reference)
+    version = _find_study_version(reference)
     if re.fullmatch(SLUG, name) is None:
         raise Invalid("new", expected=FORMS[SLUG], got=name)
     with reading() as session:
@@ -174,7 +174,7 @@ def cost(source: str, places: str, fee: str, mean_points: Sequence[str], as_json
     """Print what a person is paid, as expected and at most, and what all places cost with the recruiter's fee."""
     design = _design(source)
     count = _read_amount(places, "--places")
-    means = _means(design, read_pairs(mean_points, "--mean-points"))
+    means = _mean_points_by_label(design, read_pairs(mean_points, "--mean-points"))
     if count < 1 or count != int(count):
         raise Invalid("--places", expected="a whole number from 1", got=places)
     people, whole = person_costs(design, means), study_cost(design, int(count), _read_amount(fee, "--fee"), means)
@@ -197,7 +197,7 @@ def cost(source: str, places: str, fee: str, mean_points: Sequence[str], as_json
     )
 
 
-def _version(reference: str) -> StudyVersion:
+def _find_study_version(reference: str) -> StudyVersion:
     ensure_database()
     with reading() as session:
         found = store.find_version(session, reference)
@@ -210,10 +210,10 @@ def _design(source: str) -> StudyDesign:
     path = Path(source)
     if path.suffix in (".yaml", ".yml") or path.is_file():
         return load_design(path).design
-    return store.design_of(_version(source))
+    return store.design_of(_find_study_version(source))
 
 
-def _means(design: StudyDesign, pairs: Mapping[str, Any]) -> Mapping[str, Decimal]:
+def _mean_points_by_label(design: StudyDesign, pairs: Mapping[str, Any]) -> Mapping[str, Decimal]:
     """The mean points of a match by the label of its model. Raises Invalid for a mean that no match can reach."""
     if unknown := set(pairs) - set(design.levels("model")):
         raise Invalid(

@@ -79,7 +79,7 @@ def pay(
         if action in _DECISIONS:
             return _decide(session, wave, what, action, reason or "")
         if action == "draft":
-            return _draft(session, wave, reason or "")
+            return _draft_batches(session, wave, reason or "")
         return _of_batch(session, wave, action, what, out) if action else _wave_pay(session, wave)
 
     told = transact(db.engine)(act)  # retried if people who finish at the same moment come first
@@ -142,7 +142,7 @@ def _wave_pay(session: Session, wave: Wave) -> Done:
             [
                 *(f"{each.code}  {each.ending:<12} {each.amount:>9} {each.currency}" for each in owed),
                 f"The next batch pays {people}, {sum((each.amount for each in owed), Decimal('0.00'))}.",
-                *_table(session, wave),
+                *_recruiter_table_age(session, wave),
                 *map(_batch_line, found),
                 *(f"New report: {report_line(each)}" for each in new_reports),
                 *map(_doubt, doubts),
@@ -151,7 +151,7 @@ def _wave_pay(session: Session, wave: Wave) -> Done:
     }
 
 
-def _table(session: Session, wave: Wave) -> Iterator[str]:
+def _recruiter_table_age(session: Session, wave: Wave) -> Iterator[str]:
     """The age of the last table from a recruiter that approves submissions."""
     if payments.recruiter_of(wave) not in APPROVING:
         return
@@ -164,11 +164,11 @@ def _table(session: Session, wave: Wave) -> Iterator[str]:
         yield f"The recruiter's last table was taken {age} ({at:%Y-%m-%d %H:%M} UTC); who is in none is left out."
 
 
-def _draft(session: Session, wave: Wave, reason: str) -> Done:
+def _draft_batches(session: Session, wave: Wave, reason: str) -> Done:
     numbers = {batch.number for batch in batches.draft(session, wave, _BY, set_aside=reason)}
     found = [each for each in batches.batches_of(session, wave) if each.batch.number in numbers]
     left_out = held_back(session, wave, due(session, wave)).values()
-    lines = [*map(_batch_line, found), *_table(session, wave), *map(_doubt, left_out)]
+    lines = [*map(_batch_line, found), *_recruiter_table_age(session, wave), *map(_doubt, left_out)]
     return {
         "json": [_batch_json(each) for each in found],
         "text": "\n".join(lines),

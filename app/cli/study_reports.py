@@ -68,7 +68,7 @@ def reports(
     ]
     for values, step in asked:
         if values is not None:
-            _take(step, values if isinstance(values, tuple) else (values,))
+            _take_report_step(step, values if isinstance(values, tuple) else (values,))
     if history is not None:
         with reading() as session:
             found = find_report(session, history)
@@ -100,7 +100,7 @@ def _assign(session: Session, report_id: int, to: str, by: str) -> None:
         click.echo(f"Report {report_id} was assigned to {before} before.", err=True)
 
 
-def _take(step: Callable[..., None], values: tuple[Any, ...]) -> None:
+def _take_report_step(step: Callable[..., None], values: tuple[Any, ...]) -> None:
     """Take a step with a report, in a transaction."""
     transact(db.engine)(lambda session: step(session, *values, _BY))
 

@@ -55,10 +55,10 @@ def arrivals(session: Session, where: Sequence[ColumnElement[bool]], after: Plac
 
     Raises Invalid for a place from another database.
     """
-    found = select(MatchRow.inserted_in, MatchRow.id).where(*where, *_settled(session))
+    found = select(MatchRow.inserted_in, MatchRow.id).where(*where, *_final_place_conditions(session))
     order = tuple_(MatchRow.inserted_in, MatchRow.id)
     if after is not None:
-        _check(session, after)
+        _check_cursor_transaction(session, after)
         found = found.where(order > tuple_(after.transaction, after.match_id))
     rows = session.execute(found.order_by(MatchRow.inserted_in, MatchRow.id).limit(limit + 1)).all()
     kept = [Place(*row) for row in rows[:limit]]
@@ -73,13 +73,13 @@ def forget_numbers_of_another_server(session: Session) -> None:
         )
 
 
-def _settled(session: Session) -> Sequence[ColumnElement[bool]]:
+def _final_place_conditions(session: Session) -> Sequence[ColumnElement[bool]]:
     """The conditions that a match's place in the order is final: no other can still be inserted before it."""
     if session.get_bind().dialect.name != POSTGRESQL:
         return ()
     return (MatchRow.inserted_in < literal_column(_FIRST_UNDER_WAY),)
 
 
-def _check(session: Session, after: Place) -> None:
+def _check_cursor_transaction(session: Session, after: Place) -> None:
     if session.get_bind().dialect.name == POSTGRESQL and after.transaction >= session.scalar(text(f"SELECT {_NEWEST}")):
         raise Invalid("cursor", expected="one of this database", got=after.transaction)

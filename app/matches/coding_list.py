@@ -23,7 +23,7 @@ class CodingItem(NamedTuple):
     coders: Sequence[Coder]
 
 
-def _items(session: Session, rows: Sequence[Coding]) -> list[CodingItem]:
+def _coding_items(session: Session, rows: Sequence[Coding]) -> list[CodingItem]:
     ids = [row.id for row in rows]
     counted = select(CodedMatch.coding_id, func.count()).where(CodedMatch.coding_id.in_(ids))
     matches = dict(session.execute(counted.group_by(CodedMatch.coding_id)).all())
@@ -53,7 +53,7 @@ LIST: Listing[Coding] = Listing(
         attribute(Coding.created_by, Phrase("Made by")),
         attribute(Coding.created_at, Phrase("Made, UTC"), numeric=True),
     ),
-    items=_items,
+    items=_coding_items,
 )
 
 

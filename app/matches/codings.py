@@ -85,7 +85,7 @@ def choose_matches(
     time. Only reads. Raises Invalid for another order, and if there is no such match.
     """
     check_known(session, choice)
-    conditions = (*blinded_conditions(choice), is_over(), MatchRow.id.not_in(_ids(number)))
+    conditions = (*blinded_conditions(choice), is_over(), MatchRow.id.not_in(_select_coded_match_ids(number)))
     found = select(MatchRow.id).where(*conditions)
     if order != RANDOM:
         ids = session.scalars(found.order_by(*placing(order)).limit(most)).all()
@@ -124,10 +124,10 @@ def codes_of(session: Session, number: int) -> Sequence[CodingCode]:
 
 def matches_of(session: Session, number: int) -> Sequence[str]:
     """The ids of a coding's matches, in order."""
-    return session.scalars(_ids(number).order_by(CodedMatch.place, CodedMatch.match_id)).all()
+    return session.scalars(_select_coded_match_ids(number).order_by(CodedMatch.place, CodedMatch.match_id)).all()
 
 
-def _ids(number: int) -> Select[str]:
+def _select_coded_match_ids(number: int) -> Select[str]:
     return select(CodedMatch.match_id).where(CodedMatch.coding_id == number)
 
 
@@ -141,7 +141,7 @@ def toggle(session: Session, coding: Coding, coder: str, match_id: str, seq: int
 
     Raises NotFound for a match, line or code that the coding does not have, and Conflict for a coder who is done.
     """
-    _begin(session, coding, coder)
+    _find_or_add_coder(session, coding, coder)
     code = session.scalar(select(CodingCode).where(CodingCode.coding_id == coding.id, CodingCode.key == key))
     if code is None:
         raise NotFound("code", expected=Phrase("the key of a code of this coding"), got=key)
@@ -161,7 +161,7 @@ def toggle(session: Session, coding: Coding, coder: str, match_id: str, seq: int
 
 def undo(session: Session, coding: Coding, coder: str) -> GivenCode | None:
     """Take back the code that a coder gave last; None if there is none. Raises Conflict for a coder who is done."""
-    _begin(session, coding, coder)
+    _find_or_add_coder(session, coding, coder)
     own = select(GivenCode).where(GivenCode.coding_id == coding.id, GivenCode.coder == coder)
     last = session.scalar(own.order_by(GivenCode.id.desc()).limit(1))
     if last is not None:
@@ -172,7 +172,7 @@ def undo(session: Session, coding: Coding, coder: str) -> GivenCode | None:
 
 def finish(session: Session, coding: Coding, coder: str) -> None:
     """Mark a coder as done, for good. Raises Conflict if there is no match to code, or for one who is already done."""
-    found = _begin(session, coding, coder)
+    found = _find_or_add_coder(session, coding, coder)
     if not matches_of(session, coding.id):
         raise Conflict("coding", expected=Phrase("one with matches"), got=Phrase("none"))
     found.done_at = datetime.now(UTC)
@@ -240,7 +240,7 @@ def forget_codes(session: Session, match_id: str) -> int:
     return there
 
 
-def _begin(session: Session, coding: Coding, name: str) -> Coder:
+def _find_or_add_coder(session: Session, coding: Coding, name: str) -> Coder:
     """The coder of that name, added if new. Raises Conflict for one who is done."""
     _lock(session, coding)
     coder = session.get(Coder, (coding.id, name))

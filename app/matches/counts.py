@@ -141,17 +141,21 @@ def covers(choice: MatchFilter) -> bool:
 
 def count_over(session: Session, choice: MatchFilter) -> int:
     """The number of finished matches of a filter for which `covers` holds."""
-    return session.scalar(select(_number()).where(*_conditions(choice))) or 0
+    return session.scalar(select(_sum_of_matches()).where(*_match_count_conditions(choice))) or 0
 
 
 def count_over_by(session: Session, name: str, choice: MatchFilter) -> dict[str, int]:
     """The same by game, source, reason or player; imported players are not listed."""
     if name != "player":
         column = getattr(MatchCount, name)
-        rows = session.execute(select(column, _number()).where(*_conditions(choice)).group_by(column))
+        rows = session.execute(
+            select(column, _sum_of_matches()).where(*_match_count_conditions(choice)).group_by(column)
+        )
         return {value: number for value, number in rows if value is not None and number}
     seats = MatchCount.model_0_id, MatchCount.imported_0, MatchCount.model_1_id, MatchCount.imported_1
-    counted = session.execute(select(*seats, _number()).where(*_conditions(choice)).group_by(*seats)).all()
+    counted = session.execute(
+        select(*seats, _sum_of_matches()).where(*_match_count_conditions(choice)).group_by(*seats)
+    ).all()
     # Read after the seats: on PostgreSQL, a model added in between would otherwise have no name.
     names = {row.id: row.name for row in session.execute(select(LanguageModel.id, LanguageModel.name))}
     found: dict[str, int] = {}
@@ -166,7 +170,7 @@ def count_over_by(session: Session, name: str, choice: MatchFilter) -> dict[str,
 def over_by_models(session: Session) -> Sequence[tuple[str, int | None, int | None, int]]:
     """The number of finished matches by source and the numbers of the models in both seats; None for anyone else."""
     of = MatchCount.source, MatchCount.model_0_id, MatchCount.model_1_id
-    rows = session.execute(select(*of, _number()).where(MatchCount.round_id.is_(None)).group_by(*of))
+    rows = session.execute(select(*of, _sum_of_matches()).where(MatchCount.round_id.is_(None)).group_by(*of))
     return [(source, first, second, number) for source, first, second, number in rows]
 
 
@@ -186,7 +190,7 @@ def matches_over_of(model_id: Any) -> Any:
     """The number of a model's finished matches, without those of bots and previews, as an SQL expression."""
     of_model = or_(MatchCount.model_0_id == model_id, MatchCount.model_1_id == model_id)
     return (
-        select(_number())
+        select(_sum_of_matches())
         .where(MatchCount.round_id.is_(None), MatchCount.source != REHEARSAL, of_model)
         .scalar_subquery()
     )
@@ -215,11 +219,11 @@ def endings_of_rounds(session: Session, round_ids: Sequence[int]) -> dict[int, l
     return found
 
 
-def _number() -> Any:
+def _sum_of_matches() -> Any:
     return func.coalesce(func.sum(MatchCount.matches), 0)
 
 
-def _conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
+def _match_count_conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
     """The choice for a WHERE over MatchCount."""
     found: list[ColumnElement[bool]] = [MatchCount.round_id.is_(None)]
     if choice.status not in (None, _OVER):
@@ -258,7 +262,7 @@ def merge(database: Engine) -> None:
 
 def _grown(session: Session) -> Sequence[int | None]:
     """The rounds, and None for all matches, that have far more rows than they need."""
-    key = _columns(MatchCount)[: len(_KEY)]
+    key = _key_and_sum_columns(MatchCount)[: len(_KEY)]
     alike = select(MatchCount.round_id, (func.count() - 1).label("more")).group_by(*key).subquery()
     many = select(alike.c.round_id).group_by(alike.c.round_id).having(func.sum(alike.c.more) >= _MANY)
     return session.scalars(many.limit(_GROUPS_AT_ONCE)).all()
@@ -268,8 +272,8 @@ def _merge(session: Session, grown: Sequence[int | None]) -> None:
     for round_id in grown:
         of_round = MatchCount.round_id.is_(None) if round_id is None else MatchCount.round_id == round_id
         kept: dict[_Key, _Kept] = {}
-        for row in session.execute(select(MatchCount.id, *_columns(MatchCount)).where(of_round)):
-            _add(kept, row)
+        for row in session.execute(select(MatchCount.id, *_key_and_sum_columns(MatchCount)).where(of_round)):
+            _add_row_by_key(kept, row)
         alike = {key: found for key, found in kept.items() if len(found.ids) > 1 or not found.sums[0]}
         _replace(session, alike.values(), {key: found.sums for key, found in alike.items()})
 
@@ -299,19 +303,21 @@ def recount(database: Engine) -> Recount:
 def _kept_and_counted(session: Session) -> tuple[dict["_Key", "_Kept"], dict["_Key", "_Sums"]]:
     """The kept and the actual counts: read in one statement, so that both are from the same moment."""
     counted = _counted(true()).subquery()
-    both = select(MatchCount.id, *_columns(MatchCount)).union_all(select(cast(null(), Integer), *_columns(counted.c)))
+    both = select(MatchCount.id, *_key_and_sum_columns(MatchCount)).union_all(
+        select(cast(null(), Integer), *_key_and_sum_columns(counted.c))
+    )
     kept: dict[_Key, _Kept] = {}
     found: dict[_Key, _Kept] = {}
     for row in session.execute(both):
-        _add(found if row[0] is None else kept, row)
+        _add_row_by_key(found if row[0] is None else kept, row)
     return kept, {key: each.sums for key, each in found.items()}
 
 
-def _columns(of: Any) -> list[Any]:
+def _key_and_sum_columns(of: Any) -> list[Any]:
     return [getattr(of, name) for name in (*_KEY, *_SUMS)]
 
 
-def _add(found: dict["_Key", "_Kept"], row: Sequence[Any]) -> None:
+def _add_row_by_key(found: dict["_Key", "_Kept"], row: Sequence[Any]) -> None:
     """Add a row of an id, a key and sums to the entry of that key."""
     number, *rest = row
     key = tuple(rest[: len(_KEY)])

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-def _events() -> Select[Any]:
+def _select_events() -> Select[Any]:
     """All events with the player of their seat, if they belong to a seat."""
     return (
         select(
@@ -75,7 +75,7 @@ WHOLE_MOVES = ExportTable(
         Column("original", "text", "What the model wrote, where text is what was left by a lenient reading, or what its"
                " JSON says.", "empty for all other moves", lambda row: row.body.get("original")),
     ),
-    _events().where(EventRow.kind.not_in(sorted(RESERVED))),
+    _select_events().where(EventRow.kind.not_in(sorted(RESERVED))),
 )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ _WHOLE_EVENTS = ExportTable(
                '{"code": "grammar", "kind": "violation", "reason": "…", "seat": 0, "text": "…", "v": 1}'),
         Column("at", "time", "When the event was stored.", "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z"),
     ),
-    _events(),
+    _select_events(),
 )  # fmt: skip
 
 

@@ -97,7 +97,7 @@ def _lambda(row: Any) -> float | None:
     return float(NEGOTIATION.partner_weight(row.config)) if row.game == NEGOTIATION.name else None
 
 
-def _points(seat: int) -> Callable[[Any], int | None]:
+def _points_reader(seat: int) -> Callable[[Any], int | None]:
     """Points without λ; None for a negotiation that ended without a deal."""
 
     def read(row: Any) -> int | None:
@@ -196,7 +196,8 @@ WHOLE_MATCHES = ExportTable(
                f" them (claims version {CLAIMS_VERSION}).",
                "true | false; empty without a deal, and in matches that ended before this was read"),
         *(Column(f"points_{seat}", "integer", f"Negotiation: the points of what seat {seat} took, without λ.",
-                 "7; 0 without a deal; empty in other games and until it is over", _points(seat)) for seat in (0, 1)),
+                 "7; 0 without a deal; empty in other games and until it is over", _points_reader(seat))
+          for seat in (0, 1)),
         *(Column(f"got_{seat}", "json", f"Negotiation: the books, hats and balls that seat {seat} took.",
                  "[1, 2, 0]; empty without a deal", _got(seat)) for seat in (0, 1)),
         Column("counts", "json", "Negotiation: how many books, hats and balls there were.",

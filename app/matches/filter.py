@@ -136,7 +136,7 @@ def check_known(session: Session, choice: MatchFilter) -> None:
         find_prompt(session, choice.prompt)
     if choice.study is not None and session.scalar(select(Study.id).where(Study.name == choice.study)) is None:
         raise NotFound("study", expected=Phrase("the name of one that exists"), got=choice.study)
-    if choice.arm is not None and session.scalar(_arms(choice.study, choice.arm).limit(1)) is None:
+    if choice.arm is not None and session.scalar(_select_arm_ids(choice.study, choice.arm).limit(1)) is None:
         raise NotFound("arm", expected=Phrase("the name of one that exists"), got=choice.arm)
     for name, table, number in (("round", RoundRow, choice.round), ("campaign", Campaign, choice.campaign)):
         if number is not None and session.get(table, number) is None:
@@ -171,7 +171,7 @@ def conditions(choice: MatchFilter) -> list[ColumnElement[bool]]:
     if choice.campaign is not None:
         found.append(_of_campaign(choice.campaign))
     if choice.study is not None or choice.arm is not None:
-        found.append(MatchRow.arm_id.in_(_arms(choice.study, choice.arm)))
+        found.append(MatchRow.arm_id.in_(_select_arm_ids(choice.study, choice.arm)))
     if choice.consent is not None:
         unasked = _played_by(PERSON, None, consented=False)
         found.append(unasked if choice.consent == MISSING else _played_by(PERSON, None) & ~unasked)
@@ -223,7 +223,7 @@ def is_over() -> ColumnElement[bool]:
 def _of_its_course(choice: MatchFilter) -> list[ColumnElement[bool]]:
     """Conditions on what was said in the match, on the prompt of a model in it, and on its figures."""
     said = [] if choice.text is None else said_conditions(read_query(choice.text))
-    before = [] if choice.prompt is None else [_told(choice.prompt)]
+    before = [] if choice.prompt is None else [_was_given_prompt(choice.prompt)]
     return said + before + [each.condition for each in read_figures(choice.figures or "")]
 
 
@@ -253,14 +253,14 @@ def _played_by(player: str | None, role: str | None, *, consented: bool = True) 
     return exists(seats)
 
 
-def _told(prompt: str) -> ColumnElement[bool]:
+def _was_given_prompt(prompt: str) -> ColumnElement[bool]:
     """Whether a model in the match was given that prompt beside the rules."""
     seat = aliased(SeatRow)
     named = seat.prompt == prompt if "@" in prompt else seat.prompt.startswith(f"{prompt}@", autoescape=True)
     return exists(select(seat.seat).where(seat.match_id == MatchRow.id, named).correlate(MatchRow))
 
 
-def _arms(study: str | None, arm: str | None) -> Select[int]:
+def _select_arm_ids(study: str | None, arm: str | None) -> Select[int]:
     found = select(Arm.id)
     if arm is not None:
         found = found.where(Arm.name == arm)

@@ -42,9 +42,9 @@ def read_leniently(game: Game[Any], state: Any, seat: int, text: str) -> Event |
     """
     if not _may_be_wrapped(text, game.roles[seat]):
         return None
-    whole = read = _move(game, state, seat, text)
+    whole = read = _parse_move(game, state, seat, text)
     for left in unwrapped(text, game.roles, seat, is_free=whole is not None):
-        move = _move(game, state, seat, left)
+        move = _parse_move(game, state, seat, left)
         if move is None:
             continue
         if _differ(read, move) if read is not None else _has_another(game, state, seat, left):
@@ -53,7 +53,7 @@ def read_leniently(game: Game[Any], state: Any, seat: int, text: str) -> Event |
     return None if read is None or read is whole else replace(read, original=text)
 
 
-def _move(game: Game[Any], state: Any, seat: int, text: str) -> Event | None:
+def _parse_move(game: Game[Any], state: Any, seat: int, text: str) -> Event | None:
     parsed = game.parse(state, seat, text)
     return parsed if isinstance(parsed, Event) else None
 
@@ -70,7 +70,7 @@ def _has_another(game: Game[Any], state: Any, seat: int, text: str) -> bool:
     """
     for line in text.strip().splitlines()[1:]:
         forms = (line, *unwrapped(line, game.roles, seat, is_free=False))
-        if any(_move(game, state, seat, form) is not None for form in forms):
+        if any(_parse_move(game, state, seat, form) is not None for form in forms):
             return True
     return False
 
@@ -87,7 +87,7 @@ def _may_be_wrapped(text: str, role: str) -> bool:
         bare[0] in _OUTER
         or bare[0] in "~#"
         or not (bare[0].isascii() and bare[-1].isascii())
-        or _labels((role, role)).match(bare) is not None
+        or _speaker_label_pattern((role, role)).match(bare) is not None
     )
 
 
@@ -115,11 +115,11 @@ def _without_layer(text: str, roles: tuple[str, str], seat: int, *, is_free: boo
 
 def _without_label(text: str, roles: tuple[str, str], seat: int) -> str | None:
     """The text after the player's own label, if no line after it has anybody's label."""
-    label = _labels(roles).match(text)
+    label = _speaker_label_pattern(roles).match(text)
     if label is None or " ".join(label["who"].lower().split()) not in _own_labels(roles[seat], seat):
         return None
     rest = text[label.end() :]
-    return None if any(_labels(roles).match(line.strip()) for line in rest.splitlines()) else rest
+    return None if any(_speaker_label_pattern(roles).match(line.strip()) for line in rest.splitlines()) else rest
 
 
 def _own_labels(role: str, seat: int) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ def _own_labels(role: str, seat: int) -> tuple[str, ...]:
 
 
 @lru_cache
-def _labels(roles: tuple[str, str]) -> re.Pattern[str]:
+def _speaker_label_pattern(roles: tuple[str, str]) -> re.Pattern[str]:
     """The label of any possible speaker, at the beginning of a line: `Assistant:`, `**Player 1:**`, `[User]:`."""
     named = "|".join(re.escape(name) for name in dict.fromkeys((*_ANYBODY, *(role.lower() for role in roles))))
     who = rf"(?P<who>(?:{named}|player)(?:[ \t]+\d{{1,2}})?)"

@@ -22,7 +22,7 @@ def player_cell(player: ListedPlayer) -> Phrase | Verbatim:
     return Phrase(PERSON) if player.model is None else Verbatim(player.model)
 
 
-def _players(line: MatchListItem) -> list[Phrase | str]:
+def _player_cells(line: MatchListItem) -> list[Phrase | str]:
     """The player in each seat, with the role in games whose seats differ; hidden for a blinded match."""
     if line.blinded:
         return [HIDDEN]
@@ -46,7 +46,7 @@ def _source(line: MatchListItem) -> list[Phrase | Reference]:
     return found
 
 
-def _state(line: MatchListItem) -> State:
+def _match_state(line: MatchListItem) -> State:
     if line.blinded:
         return State(line.match.status, "open" if line.match.status == OVER else "good")
     if line.match.status != OVER or line.match.reason is None:
@@ -81,9 +81,9 @@ LIST: Listing[MatchRow] = Listing(
             sort=MatchRow.id,
         ),
         ListColumn("game", Phrase("Game"), lambda line: game_cell(line.match.game), sort=MatchRow.game),
-        ListColumn("players", Phrase("Players"), _players, sort=_player(0) + ", " + _player(1)),
+        ListColumn("players", Phrase("Players"), _player_cells, sort=_player(0) + ", " + _player(1)),
         ListColumn("source", Phrase("Source"), _source, sort=MatchRow.source),
-        ListColumn("state", Phrase("State"), _state, sort=MatchRow.reason),
+        ListColumn("state", Phrase("State"), _match_state, sort=MatchRow.reason),
         ListColumn(
             "scores",
             Phrase("Scores"),

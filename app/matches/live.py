@@ -196,7 +196,7 @@ def end_overdue(database: Engine, match_id: str) -> bool:
             return ()
         return engine.time_out(record.match, deadline.clock)
 
-    return _end(database, match_id, time_out)
+    return _end_match_with_events(database, match_id, time_out)
 
 
 def abandon(database: Engine, match_id: str, before: datetime) -> bool:
@@ -205,16 +205,18 @@ def abandon(database: Engine, match_id: str, before: datetime) -> bool:
     def close_untouched(_session: Session, record: StoredMatch) -> Sequence[LogEvent]:
         return () if record.match.over or record.log[-1].at >= before else engine.abandon(record.match)
 
-    return _end(database, match_id, close_untouched)
+    return _end_match_with_events(database, match_id, close_untouched)
 
 
-def _end(database: Engine, match_id: str, events: Callable[[Session, StoredMatch], Sequence[LogEvent]]) -> bool:
+def _end_match_with_events(
+    database: Engine, match_id: str, events: Callable[[Session, StoredMatch], Sequence[LogEvent]]
+) -> bool:
     """End a match with the events that `events` returns, if there are any and nobody moves at the same moment."""
     try:
         with writing(database) as session:
             record = load(session, match_id, lock=True)
             if new := events(session, record):
-                _add(session, record, new)
+                _append_events(session, record, new)
             return bool(new)
     except DBAPIError as error:
         if not came_second(error):
@@ -224,10 +226,10 @@ def _end(database: Engine, match_id: str, events: Callable[[Session, StoredMatch
 
 def abort(session: Session, record: StoredMatch, fault: Fault, seat: int | None, detail: str) -> StoredMatch:
     """End a match that cannot go on, in the caller's transaction."""
-    return _add(session, record, engine.abort(record.match, fault, seat, detail))
+    return _append_events(session, record, engine.abort(record.match, fault, seat, detail))
 
 
-def _add(session: Session, record: StoredMatch, events: Sequence[LogEvent]) -> StoredMatch:
+def _append_events(session: Session, record: StoredMatch, events: Sequence[LogEvent]) -> StoredMatch:
     after = record.extended(events, datetime.now(UTC))
     append(session, [(after, len(record.log))])
     return after

@@ -56,7 +56,7 @@ def start_guest_match(session: Session, settings: Settings, request: GuestMatchR
         raise NotAllowed(Phrase("Games start by invitation here. Please use the link that you were sent."))
     game = find_game(request.game)
     _check_open(session, settings.OPEN_MATCHES, request)
-    return _start(session, settings, request, _held_partner(session, game.name, request.opponent))
+    return _create_guest_match(session, settings, request, _held_partner(session, game.name, request.opponent))
 
 
 def start_match_against(session: Session, settings: Settings, game: str, opponent: LanguageModel) -> StoredMatch:
@@ -72,7 +72,7 @@ def start_match_against(session: Session, settings: Settings, game: str, opponen
             expected=Phrase("one that %(name)s plays (%(games)s)", name=opponent.name, games=", ".join(opponent.games)),
             got=game,
         )
-    return _start(session, settings, GuestMatchRequest(game, {}), opponent)
+    return _create_guest_match(session, settings, GuestMatchRequest(game, {}), opponent)
 
 
 def _held_partner(session: Session, game: str, label: str | None) -> LanguageModel:
@@ -87,7 +87,9 @@ def _held_partner(session: Session, game: str, label: str | None) -> LanguageMod
     return partner
 
 
-def _start(session: Session, settings: Settings, request: GuestMatchRequest, opponent: LanguageModel) -> StoredMatch:
+def _create_guest_match(
+    session: Session, settings: Settings, request: GuestMatchRequest, opponent: LanguageModel
+) -> StoredMatch:
     check_spending(session, settings, opponent)
     game = find_game(request.game)
     seed = new_seed()

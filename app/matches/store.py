@@ -68,16 +68,18 @@ def insert_matches(session: Session, begun: Sequence[NewMatch]) -> None:
     """Write new matches whole, with all their events so far, in one statement per table."""
     connection = session.connection()
     numbered = (("inserted_in", number_of_transaction(connection.dialect.name)),)
-    _insert(connection, _MATCH, [_match_row(each) for each in begun], numbered)
-    _insert(connection, _SEAT, [row for each in begun for row in _seat_rows(each)])
-    _insert(connection, _EVENT, [_event_row(each.record.id, logged) for each in begun for logged in each.record.log])
+    _insert_rows(connection, _MATCH, [_match_row(each) for each in begun], numbered)
+    _insert_rows(connection, _SEAT, [row for each in begun for row in _seat_rows(each)])
+    _insert_rows(
+        connection, _EVENT, [_event_row(each.record.id, logged) for each in begun for logged in each.record.log]
+    )
     _follow_ended(session, [each.record for each in begun], of_round=any(each.round_id is not None for each in begun))
 
 
 def insert_generations(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write calls of language models, as `generation_row` makes them."""
     if rows:
-        _insert(session.connection(), _GENERATION, rows)
+        _insert_rows(session.connection(), _GENERATION, rows)
 
 
 def set_tokens(session: Session, counted: Sequence[tuple[str, int]]) -> None:
@@ -148,7 +150,7 @@ def append(session: Session, records: Sequence[tuple[StoredMatch, int]], *, of_r
     _update_matches(connection, _WHILE_PLAYED + _AT_THE_END, _FREED, ended)
     _update_matches(connection, ("violations",), {}, refused)
     _update_matches(connection, ("deadline",), {}, delayed)
-    _insert(connection, _EVENT, events)
+    _insert_rows(connection, _EVENT, events)
     _follow_ended(session, [record for record, _ in records], of_round=of_round)
 
 
@@ -157,7 +159,7 @@ def _follow_ended(session: Session, records: Sequence[StoredMatch], *, of_round:
     over = [record for record in records if record.match.ended is not None]
     if over:
         texts = [text_row(each.id, (logged.event for logged in each.log)) for each in over]
-        _insert(session.connection(), _TEXT, texts)
+        _insert_rows(session.connection(), _TEXT, texts)
         count_ended(session, [record.id for record in over], of_round=of_round)
 
 
@@ -260,7 +262,7 @@ def _row_at_the_end(record: StoredMatch, ended: Ended) -> dict[str, Any]:
 # alone.
 
 
-def _insert(
+def _insert_rows(
     connection: Connection,
     table: Table,
     rows: Sequence[Mapping[str, Any]],
@@ -285,8 +287,8 @@ def _update_matches(
 
 @lru_cache(maxsize=8)
 def _insertion(dialect: Dialect, table: Table, names: tuple[str, ...], constants: tuple[tuple[str, str], ...]) -> Any:
-    columns = ", ".join([*map(_quoted, names), *(name for name, _ in constants)])
-    values = ", ".join([*map(_quoted, names), *(value for _, value in constants)])
+    columns = ", ".join([*map(_quoted_column_name, names), *(name for name, _ in constants)])
+    values = ", ".join([*map(_quoted_column_name, names), *(value for _, value in constants)])
     return text(f'INSERT INTO "{table.name}" ({columns}) SELECT {values} FROM {_json_rows(dialect, table, names)}')  # noqa: S608
 
 
@@ -300,9 +302,9 @@ def _updating(dialect: Dialect, names: tuple[str, ...], constants: tuple[tuple[s
 def _json_rows(dialect: Dialect, table: Table, names: tuple[str, ...]) -> str:
     """A table expression `new` of the JSON array of objects that is bound to `rows`."""
     if dialect.name == "sqlite":
-        fields = ", ".join(f"{_sqlite_value(table, name)} AS {_quoted(name)}" for name in names)
+        fields = ", ".join(f"{_sqlite_value(table, name)} AS {_quoted_column_name(name)}" for name in names)
         return f"(SELECT {fields} FROM json_each(:rows)) AS new"  # noqa: S608
-    fields = ", ".join(f"{_quoted(name)} {table.columns[name].type.compile(dialect)}" for name in names)
+    fields = ", ".join(f"{_quoted_column_name(name)} {table.columns[name].type.compile(dialect)}" for name in names)
     return f"json_to_recordset(CAST(:rows AS json)) AS new({fields})"
 
 
@@ -316,7 +318,7 @@ def _hexadecimal(value: bytes) -> str:
     return f"\\x{value.hex()}"
 
 
-def _quoted(name: str) -> str:
+def _quoted_column_name(name: str) -> str:
     return f'"{name}"'  # one column is called index
 
 

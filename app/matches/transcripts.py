@@ -100,7 +100,7 @@ def search(session: Session, choice: MatchFilter, order: str = NEWEST, page: int
     _check_order(order)
     where, blinded = blinded_conditions(choice), is_blinded()
     hidden = session.scalar(select(func.count()).select_from(MatchRow).where(*unindexed(where), blinded)) or 0
-    shown = _count(session, choice, hidden)
+    shown = _count_unblinded_matches(session, choice, hidden)
     more = shown > MOST_COUNTED and not counts.covers(choice)
     shown = MOST_COUNTED if more else shown
     first = (page - 1) * PAGE
@@ -265,7 +265,7 @@ def _players_of(session: Session, some: Subquery) -> dict[str, int]:
     return found
 
 
-def _count(session: Session, choice: MatchFilter, hidden: int) -> int:
+def _count_unblinded_matches(session: Session, choice: MatchFilter, hidden: int) -> int:
     """The number of matches that a filter finds and that are not blinded; MOST_COUNTED + 1 for any number above
     MOST_COUNTED, if they have to be counted. `hidden` is the number of blinded ones.
     """

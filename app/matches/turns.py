@@ -90,7 +90,7 @@ async def answer_within(seconds: float, ask: Callable[[], Coroutine[Any, Any, Ge
 def play_turn(context: WorkerContext, match_id: str) -> bool:
     """Play the model's due turns in a match. False if there is nothing to do, or another worker does it."""
     try:
-        record = _begin(context, match_id)
+        record = _begin_turn(context, match_id)
         if record is None:
             return False
         while record.model_to_move:
@@ -114,7 +114,7 @@ def play_turn(context: WorkerContext, match_id: str) -> bool:
     return True
 
 
-def _begin(context: WorkerContext, match_id: str) -> StoredMatch | None:
+def _begin_turn(context: WorkerContext, match_id: str) -> StoredMatch | None:
     """Take the lease of a turn; None where there is nothing to play."""
     with writing(context.database) as session:
         taken = turn_leases.take(session, context, match_id)
@@ -183,7 +183,7 @@ def _play_once(context: WorkerContext, record: StoredMatch) -> StoredMatch:
         timing = reply_timing(record.options.reply_after, text, asked_at, now)
         pause = timing["target"] - (now - asked_at).total_seconds()
     _wait(context, record, pause)
-    return _submit(context, record, seat, text, generation, timing)
+    return _submit_move(context, record, seat, text, generation, timing)
 
 
 def _ask_safely(context: WorkerContext, record: StoredMatch, seat: int, spec: PlayerSpec) -> Generation:
@@ -198,7 +198,7 @@ def _ask_safely(context: WorkerContext, record: StoredMatch, seat: int, spec: Pl
         generation = replace(generation, error=f"not shown to the person: {reason}")
         if redraw > REDRAWS:
             break
-        _keep(context, record, seat, generation)
+        _store_call_without_move(context, record, seat, generation)
         seed = f"{record.turn_seed}/{redraw}"
     raise PlayerFailed(f"{1 + REDRAWS} texts that people should not read, the last because of {reason}", generation)
 
@@ -220,7 +220,7 @@ def _reply_in_time(context: WorkerContext, record: StoredMatch, seat: int, spec:
             if failure.kind != BUSY or time.monotonic() + pause > until:
                 raise
             why = failure.message
-            _keep(context, record, seat, failure.generation)
+            _store_call_without_move(context, record, seat, failure.generation)
         except (LeaseLost, AppError, *DATABASE_AWAY):
             raise
         except Exception as error:
@@ -283,7 +283,7 @@ def reading_delay(record: StoredMatch, text: str, settings: Settings) -> float:
     return min(settings.LONGEST_DELAY, 1 + words * 60 / settings.READING_WORDS_PER_MINUTE)
 
 
-def _submit(
+def _submit_move(
     context: WorkerContext,
     record: StoredMatch,
     seat: int,
@@ -323,7 +323,7 @@ def _abort(
     return insist(context.database, end, context.settings.TURN_SECONDS)
 
 
-def _keep(context: WorkerContext, record: StoredMatch, seat: int, generation: Generation) -> None:
+def _store_call_without_move(context: WorkerContext, record: StoredMatch, seat: int, generation: Generation) -> None:
     """Store a call that did not result in a move."""
     claim = partial(_claim, context=context, record=record, seat=seat, generation=generation)
     insist(context.database, claim, context.settings.TURN_SECONDS)

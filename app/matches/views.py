@@ -53,7 +53,7 @@ def seat_view(
         "secret": view.secret,
         "may": list(view.may),
         "clock": clock,
-        "outcome": _outcome(match, seat, feedback),
+        "outcome": _outcome_for_seat(match, seat, feedback),
     }
 
 
@@ -83,7 +83,7 @@ def _as_played(match: Match, view: View) -> View:
     return replace(view, transcript=transcript, facts={name: view.facts[name] for name in told})
 
 
-def _outcome(match: Match, seat: int, feedback: str) -> JSON | None:
+def _outcome_for_seat(match: Match, seat: int, feedback: str) -> JSON | None:
     if match.ended is None:
         return None
     if feedback == NOTHING:

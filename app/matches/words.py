@@ -53,7 +53,7 @@ def words_of(text: str) -> list[str]:
     """The words of a text, in their order."""
     if text.isascii():
         return _WORD.findall(text.lower())
-    return [place.word for place in _places(unicodedata.normalize("NFC", text))]
+    return [place.word for place in _words_with_places(unicodedata.normalize("NFC", text))]
 
 
 def indexed(lines: Iterable[str]) -> str:
@@ -95,7 +95,7 @@ def marked(text: str, query: TextQuery) -> list[Piece]:
     The text is composed (NFC), so that a letter and its accent are not separated.
     """
     text = unicodedata.normalize("NFC", text)
-    places = [*_places(text)]
+    places = [*_words_with_places(text)]
     spans = sorted(span for term in query.wanted for span in _spans(places, term))
     pieces: list[Piece] = []
     done = 0
@@ -126,7 +126,7 @@ def _spans(places: Sequence[_Place], term: Term) -> Iterator[tuple[int, int]]:
             yield part[0].start, part[-1].end
 
 
-def _places(composed: str) -> Iterator[_Place]:
+def _words_with_places(composed: str) -> Iterator[_Place]:
     """The words of a composed text, each with its start and end; one letter may stand for several words."""
     for found in _WORD.finditer(composed):
         for word in _WORD.findall(unicodedata.normalize("NFKC", found[0]).casefold()):

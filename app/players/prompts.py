@@ -126,11 +126,11 @@ def messages(view: View, prompt: JSON, refused: Sequence[Refused] = ()) -> list[
         opening = f"{system['text']}\n\n{opening}"
     moves = list(view.transcript)
     if moves and moves[0].by == "partner":
-        chat = [_user(f"{opening}\n\n{words['partner moved first']}\n\n{_partners(moves.pop(0), words)}")]
+        chat = [_user(f"{opening}\n\n{words['partner moved first']}\n\n{_partner_move_text(moves.pop(0), words)}")]
     else:
         chat = [_user(f"{opening}\n\n{words['you begin']}")]
     for move in moves:
-        chat.append(_assistant(move.text or "") if move.by == "you" else _user(_partners(move, words)))
+        chat.append(_assistant(move.text or "") if move.by == "you" else _user(_partner_move_text(move, words)))
     for text, reason in refused:
         # Some servers refuse an assistant message without content, which would tell the model nothing anyway.
         chat.append(_assistant(text if text.strip() else words["empty reply"]))
@@ -161,7 +161,7 @@ def _assistant(content: str) -> Message:
     return {"role": "assistant", "content": content}
 
 
-def _partners(move: TranscriptEntry, words: Mapping[str, str]) -> str:
+def _partner_move_text(move: TranscriptEntry, words: Mapping[str, str]) -> str:
     """A partner's move as it was first seen: a kind with a section of its own was hidden, and stays hidden."""
     return words.get(f"partner {move.kind}") or move.text or ""
 

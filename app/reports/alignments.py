@@ -49,7 +49,7 @@ def alignment_report(session: Session, number: int, context: ReportContext) -> R
         name=f"alignment-{number}",
         title=f"Alignment {row.name}",
         about=f"Report of alignment {number}, {state}: {made}, from {item.base.name}.",
-        finding=_finding(rated, societies),
+        finding=_alignment_finding(rated, societies),
         more="Differences are of the same questions, on a scale from 1 to 7.",
         key_figures=[
             key_difference(f"{each.aspect.capitalize()}, {_rater(each)}", each.difference, POINTS)
@@ -59,10 +59,10 @@ def alignment_report(session: Session, number: int, context: ReportContext) -> R
             ReportSection("result", "Result", figures=_rated_figures(rated), tables=_rated_tables(rated)),
             *(_society_section(who, found) for who, found in societies),
         ],
-        methods=[*_methods(item, spec), seeds_sentence(origins, f"alignment: {spec.seed}")],
+        methods=[*_alignment_methods(item, spec), seeds_sentence(origins, f"alignment: {spec.seed}")],
         tables=[_steps_table(session, item), settings_table("settings", "What was asked for.", spec)],
         texts=[*prompts_and_configs(session, origins), FoldedText("The alignment as JSON", as_json(row.spec))],
-        limits=_limits(rated, origins),
+        limits=_alignment_limits(rated, origins),
         commands=commands_of_recipe(ALIGNMENT, number, f"alignment-{number}", f"{quote(row.name)}/*.yaml"),
         before_commands=["The first command writes the alignment as a recipe with its questions and first memories."],
     )  # fmt: skip
@@ -72,7 +72,9 @@ def _rater(each: AssessmentFigures) -> str:
     return each.rater or "all raters"
 
 
-def _finding(rated: Sequence[AssessmentFigures], societies: Sequence[tuple[str, Sequence[SocietyDifference]]]) -> str:
+def _alignment_finding(
+    rated: Sequence[AssessmentFigures], societies: Sequence[tuple[str, Sequence[SocietyDifference]]]
+) -> str:
     if rated:
         first = rated[0]
         difference = first.difference
@@ -151,7 +153,7 @@ def _society_section(who: str, found: Sequence[SocietyDifference]) -> ReportSect
     )
 
 
-def _methods(item: AlignmentListItem, spec: AlignmentSpec) -> list[str]:
+def _alignment_methods(item: AlignmentListItem, spec: AlignmentSpec) -> list[str]:
     taught = "The base is first trained on demonstrations. " if spec.demonstrations is not None else ""
     sources = {name: item.row.material[name][0] for name in ("questions", "held_out", "priors")}
     return [
@@ -183,7 +185,7 @@ def _steps_table(session: Session, item: AlignmentListItem) -> ReportTable:
     return plain_table("steps", "The steps of the alignment.", ("Step", "Job", "Number", "Status", "Model"), rows)
 
 
-def _limits(rated: Sequence[AssessmentFigures], origins: Origins) -> list[str]:
+def _alignment_limits(rated: Sequence[AssessmentFigures], origins: Origins) -> list[str]:
     points = limits_of(origins)
     if not rated:
         points.insert(0, "The assessment on held-out questions is not there yet.")

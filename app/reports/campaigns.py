@@ -105,7 +105,7 @@ def campaign_report(session: Session, number: int, context: ReportContext) -> Re
             _partners_section(session, row, found),
         ],
         methods=[
-            *_methods(spec), *([] if control is None else [_CONTROL]),
+            *_campaign_methods(spec), *([] if control is None else [_CONTROL]),
             seeds_sentence(origins, f"campaign: {spec.seed}"),
         ],
         tables=[
@@ -113,7 +113,7 @@ def campaign_report(session: Session, number: int, context: ReportContext) -> Re
             *([] if control is None else [control_settings(row, control)]),
         ],
         texts=[*prompts_and_configs(session, origins), FoldedText("The campaign as JSON", as_json(row.spec))],
-        limits=_limits(row, found, gain, origins, control),
+        limits=_campaign_limits(row, found, gain, origins, control),
         commands=[
             command
             for each in campaigns.values()
@@ -206,7 +206,7 @@ def _partners_section(session: Session, row: Campaign, found: Sequence[Iteration
     return partners_section(session, models, row.game, partner_weight_of(row.game, row.spec["config"]), rounds)
 
 
-def _methods(spec: CampaignSpec) -> list[str]:
+def _campaign_methods(spec: CampaignSpec) -> list[str]:
     partners = f"; shares of them are played with {', '.join(spec.play_with)}" if spec.play_with else ""
     found = [
         (
@@ -231,7 +231,7 @@ def _methods(spec: CampaignSpec) -> list[str]:
     return found
 
 
-def _limits(
+def _campaign_limits(
     row: Campaign,
     found: Sequence[IterationResult],
     gain: _Gain | None,

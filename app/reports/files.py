@@ -15,13 +15,13 @@ Draw = Callable[[Sequence[Spec], Sequence[str]], Sequence[Mapping[str, bytes]]]
 
 def html_of(report: Report, draw: Draw, made_at: datetime) -> bytes:
     """The page alone, with its figures and tables included. Raises Unavailable where they could not be drawn."""
-    drawn = _drawn(report, draw, (SVG,))
+    drawn = _draw_charts(report, draw, (SVG,))
     return report_page(report, {name: found[SVG] for name, found in drawn.items()}, made_at).encode()
 
 
 def files_of(report: Report, draw: Draw, made_at: datetime) -> dict[str, bytes]:
     """All files by name: the page, `data/NAME.csv` and `figures/NAME.svg|pdf|png`. Raises Unavailable."""
-    drawn = _drawn(report, draw, FORMATS)
+    drawn = _draw_charts(report, draw, FORMATS)
     page = report_page(report, {name: found[SVG] for name, found in drawn.items()}, made_at)
     tables = [each for section in report.sections for each in section.tables]
     return {
@@ -32,7 +32,7 @@ def files_of(report: Report, draw: Draw, made_at: datetime) -> dict[str, bytes]:
     }
 
 
-def _drawn(report: Report, draw: Draw, forms: Sequence[str]) -> dict[str, Mapping[str, bytes]]:
+def _draw_charts(report: Report, draw: Draw, forms: Sequence[str]) -> dict[str, Mapping[str, bytes]]:
     charts = report.charts
     found = draw([each.spec(titled=False) for each in charts], forms)
     return {chart.name: drawn for chart, drawn in zip(charts, found, strict=True)}

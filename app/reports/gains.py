@@ -54,7 +54,7 @@ def difference_of(session: Session, game: str, arm: GainArm, control: GainArm) -
         if value is None or not same_matches(session, own, other):
             continue
         found.append(mean_difference(value, *(matches_of(session, [each]) for each in (other, own))))
-    return _mean(found)
+    return _mean_over_seeds(found)
 
 
 def same_matches(session: Session, *rounds: int) -> bool:
@@ -83,18 +83,18 @@ def _gain(session: Session, metrics: SplitMetrics, evaluations: Sequence[tuple[i
             return None
     if len(found) < 2:
         return found[0] if found else None
-    first, last = (_means([each.scores[place] for each in found]) for place in (0, 1))
+    first, last = (_mean_if_complete([each.scores[place] for each in found]) for place in (0, 1))
     shares = [sum(each.shares[place] for each in found) / len(found) for place in (0, 1)]
     parts = zip(*((each.whole, each.more, each.better) for each in found), strict=True)
-    return Gain((shares[0], shares[1]), (first, last), *map(_mean, parts))
+    return Gain((shares[0], shares[1]), (first, last), *map(_mean_over_seeds, parts))
 
 
-def _means(values: Sequence[float | None]) -> float | None:
+def _mean_if_complete(values: Sequence[float | None]) -> float | None:
     there = [each for each in values if each is not None]
     return sum(there) / len(there) if len(there) == len(values) else None
 
 
-def _mean(figures: Sequence[Figure]) -> Figure:
+def _mean_over_seeds(figures: Sequence[Figure]) -> Figure:
     """The only figure, or the mean of those of several seeds, with its interval by Student's t."""
     values = [each.value for each in figures if each.value is not None]
     if len(values) < len(figures) or not figures:

@@ -205,22 +205,22 @@ def seeds_sentence(origins: Origins, *more: str) -> str:
 
 def settings_table(name: str, caption: str, spec: SpecPart) -> ReportTable:
     """The requested settings: each field of a spec with its title and value."""
-    return plain_table(name, caption, ("Setting", "Value"), [*_settings(spec)])
+    return plain_table(name, caption, ("Setting", "Value"), [*_titled_settings(spec)])
 
 
 def differing_settings(name: str, caption: str, heads: Sequence[str], spec: SpecPart, other: SpecPart) -> ReportTable:
     """The fields in which two specs of a kind differ, with the value of each."""
-    own, others = dict(_settings(spec)), dict(_settings(other))
+    own, others = dict(_titled_settings(spec)), dict(_titled_settings(other))
     titles = [title for title in {**own, **others} if own.get(title) != others.get(title)]
     rows = [(title, own.get(title, NONE), others.get(title, NONE)) for title in titles]
     return plain_table(name, caption, ("Setting", *heads), rows)
 
 
-def _settings(spec: SpecPart, before: str = "") -> Iterator[tuple[str, str]]:
+def _titled_settings(spec: SpecPart, before: str = "") -> Iterator[tuple[str, str]]:
     for name, schema in fields_of(type(spec)).items():
         value, title = getattr(spec, name), f"{before}{schema.get('title', name)}"
         if isinstance(value, SpecPart):
-            yield from _settings(value, f"{title}: ")
+            yield from _titled_settings(value, f"{title}: ")
         else:
             yield title, _in_words(value)
 

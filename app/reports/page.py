@@ -60,7 +60,7 @@ def report_page(report: Report, drawn: Mapping[str, bytes], made_at: datetime) -
         next_number=next,
         most_rows=MOST_ROWS,
         numeric=_numeric,
-        parts=_parts,
+        parts=_split_figure_cell,
         is_hash=lambda text: bool(_HASH.fullmatch(text)),
         version=__version__,
         made_at=f"{made_at.day} {made_at:%B %Y, %H:%M} UTC",
@@ -75,7 +75,7 @@ def _inline(svg: bytes, sentence: str) -> Markup:
     return Markup(f'{head} role="img" aria-label="{label}" focusable="false"{mark}{plain}')  # noqa: S704 - it is drawn here
 
 
-def _parts(cell: str) -> tuple[str, str]:
+def _split_figure_cell(cell: str) -> tuple[str, str]:
     """A figure and the text in brackets after it: its interval and n."""
     found = _BESIDE.fullmatch(cell)
     return (cell, "") if found is None else (found[1], found[2].replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"))

@@ -24,7 +24,7 @@ def recipe_gains(
 
     Values alone are the control in each game, for each step that has them.
     """
-    arms = _arms(lines, sweep, origins)
+    arms = _arms_by_game(lines, sweep, origins)
     labels = list(dict.fromkeys(arm.label for found in arms.values() for arm in found))
     if control is not None and control not in {name for label in labels for name in (label, _values_of(label))}:
         nothing = Phrase("none, as no model was evaluated before and after a training")
@@ -53,7 +53,7 @@ def _values_of(label: str) -> str:
     return label.partition(" ")[2] or label
 
 
-def _arms(lines: Sequence[RecipeStepLine], sweep: Sweep, origins: Origins) -> dict[str, list[GainArm]]:
+def _arms_by_game(lines: Sequence[RecipeStepLine], sweep: Sweep, origins: Origins) -> dict[str, list[GainArm]]:
     """The arms by game: each step that evaluates models in self-play, for each combination of swept values.
 
     The model before is that of the first evaluation outside a loop, or else of the arm's first; the one after is that

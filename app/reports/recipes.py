@@ -65,7 +65,7 @@ def recipe_report(session: Session, number: int, context: ReportContext) -> Repo
         expected = Phrase("a run with a step that gave figures")
         raise nothing_yet(RECIPE, number, expected, Phrase("wait for its first evaluation"))
     origins = origins_of_steps(session, steps)
-    finding, key_figures = _finding(tables[-1].figures)
+    finding, key_figures = _finding_of_table(tables[-1].figures)
     state = RECIPE.state_of(session, row)
     done = sum(step.ended_at is not None for step in steps)
     inputs = {name: value for name, value in given.items() if name not in swept_inputs(sweep)}
@@ -82,27 +82,28 @@ def recipe_report(session: Session, number: int, context: ReportContext) -> Repo
             _partners_section(session, row, origins),
         ],
         methods=[
-            (f"The recipe {row.recipe}, version {file.version}, was run with these inputs: {_pairs(inputs) or 'none'}."
-            " Its steps are run one after another; each is a job, a dataset or a table."),
-            *([f"Swept: {_pairs(file.sweep)}. Each combination of these is done by itself."]
+            (f"The recipe {row.recipe}, version {file.version}, was run with these inputs:"
+            f" {_values_in_words(inputs) or 'none'}. Its steps are run one after another;"
+            " each is a job, a dataset or a table."),
+            *([f"Swept: {_values_in_words(file.sweep)}. Each combination of these is done by itself."]
             if sweep.variables else []),
             ("Intervals of a step are those of its job: Wilson's of shares, bootstrap of means. A mean over the turns"
             " of a loop, such as seeds, has an interval by Student's t over these turns."),
             seeds_sentence(origins),
         ],
         tables=[_steps_table(session, row), *rounds_table(origins)],
-        versions=_files(row),
+        versions=_file_versions(row),
         texts=[
             FoldedText(f"{row.recipe}.yaml", row.text), *prompts_and_configs(session, origins),
             FoldedText("Inputs as JSON", as_json(row.spec["inputs"])),
         ],
-        limits=_limits(session, row, tables, done, origins),
+        limits=_recipe_limits(session, row, tables, done, origins),
         commands=commands_of_recipe(RECIPE, number, row.name, _words_again(row), context.control),
         before_commands=["The archive of the run holds the recipe with the files that it names."],
     )  # fmt: skip
 
 
-def _pairs(values: Mapping[str, Any]) -> str:
+def _values_in_words(values: Mapping[str, Any]) -> str:
     return "; ".join(f"{name} = {in_words(value)}" for name, value in values.items())
 
 
@@ -139,26 +140,26 @@ def _table_section(session: Session, row: RecipeRun, step: _Table, place: int) -
     charts = [
         ReportFigure(
             interval_chart(
-                f"{name}-{column}".replace("_", "-"), _title(column), _title(column), _unit(column),
+                f"{name}-{column}".replace("_", "-"), _column_head(column), _column_head(column), _column_unit(column),
                 [
-                    (_label(each), found)
+                    (_row_label(each), found)
                     for each in table["rows"]
                     if (found := _figure(each, column)) is not None
                 ],
                 "Step",
             ),
-            f"{_title(column)} of {step.key}, with 95 % intervals{_over(table)}.",
+            f"{_column_head(column)} of {step.key}, with 95 % intervals{_over(table)}.",
             has_table=True,
         )
         for column in drawn[:_MOST_DRAWN]
     ]  # fmt: skip
     title = "Result" if place == 0 else f"Table of {step.key}"
     return ReportSection(
-        "result" if place == 0 else name, title, figures=charts, tables=[_shown(session, row, step, name)]
+        "result" if place == 0 else name, title, figures=charts, tables=[_report_table(session, row, step, name)]
     )
 
 
-def _shown(session: Session, row: RecipeRun, step: _Table, name: str) -> ReportTable:
+def _report_table(session: Session, row: RecipeRun, step: _Table, name: str) -> ReportTable:
     """A table in words, whose CSV has one line per figure."""
     caption = f"{step.key}: all figures{_over(step.figures)}."
     if step.sweep is not None:
@@ -168,10 +169,10 @@ def _shown(session: Session, row: RecipeRun, step: _Table, name: str) -> ReportT
     if found is None:
         columns = step.figures["columns"]
         rows = [
-            (each["step"], *(figure_in_words(_figure(each, column), _unit(column)) for column in columns))
+            (each["step"], *(figure_in_words(_figure(each, column), _column_unit(column)) for column in columns))
             for each in step.figures["rows"]
         ]
-        return plain_table(name, caption, ("Step", *map(_title, columns)), rows)
+        return plain_table(name, caption, ("Step", *map(_column_head, columns)), rows)
     return ReportTable(name, caption, found.head, found.lines, b"".join(to_csv(*table_rows(session, row, step.key))))
 
 
@@ -183,7 +184,7 @@ def _figure(row: Mapping[str, Any], column: str) -> Figure | None:
     return Figure(found["value"], found.get("low"), found.get("high"), found.get("n") or 0)
 
 
-def _label(row: Mapping[str, Any]) -> str:
+def _row_label(row: Mapping[str, Any]) -> str:
     values = ", ".join(f"{name} {in_words(value)}" for name, value in row["values"].items())
     return " ".join(filter(None, [row["step"], values, f"({row['model']})" if row["model"] else ""]))
 
@@ -197,12 +198,12 @@ def _metric(column: str) -> Metric | None:
     return next((found for game in GAMES if (found := metrics_of(game).everything.get(column))), None)
 
 
-def _title(column: str) -> str:
+def _column_head(column: str) -> str:
     metric = _metric(column)
     return metric.heading if metric else column.replace("_", " ").capitalize()
 
 
-def _unit(column: str) -> str:
+def _column_unit(column: str) -> str:
     """The unit of a column; for scores of benchmarks and ratings, it follows from their names."""
     metric = _metric(column)
     return metric.unit if metric else SHARE if column.endswith(("_rate", "_share")) else ""
@@ -228,16 +229,16 @@ def _partners_section(session: Session, row: RecipeRun, origins: Origins) -> Rep
 # ---- Words ---------------------------------------------------------------------------
 
 
-def _finding(table: Mapping[str, Any]) -> tuple[str, Sequence[KeyFigure]]:
+def _finding_of_table(table: Mapping[str, Any]) -> tuple[str, Sequence[KeyFigure]]:
     """The headline of a table: its first figure, in its first and last rows."""
     column = next((each for each in table["columns"] if any(_figure(row, each) for row in table["rows"])), None)
     if column is None:
         return "The steps have given no figure.", ()
-    found = [(_label(row), figure) for row in table["rows"] if (figure := _figure(row, column)) is not None]
-    unit = _unit(column)
+    found = [(_row_label(row), figure) for row in table["rows"] if (figure := _figure(row, column)) is not None]
+    unit = _column_unit(column)
     words = [f"{number(figure.value, unit)} for {label}" for label, figure in (found[0], found[-1])]
     key = [key_figure(label, figure, unit) for label, figure in found[:_MOST_KEY]]
-    return f"{_title(column)} is {' and '.join(dict.fromkeys(words))}.", key
+    return f"{_column_head(column)} is {' and '.join(dict.fromkeys(words))}.", key
 
 
 def _steps_table(session: Session, row: RecipeRun) -> ReportTable:
@@ -253,7 +254,7 @@ def _steps_table(session: Session, row: RecipeRun) -> ReportTable:
     return ReportTable("steps", "The steps of the run.", head, rows, b"".join(to_csv(STEP_COLUMNS, lines)))
 
 
-def _files(row: RecipeRun) -> list[tuple[str, str, str]]:
+def _file_versions(row: RecipeRun) -> list[tuple[str, str, str]]:
     texts = {f"{row.recipe}.yaml": row.text, **row.files}
     return [
         (f"File {name}", f"{len(text)} characters", sha256(text.encode()).hexdigest()) for name, text in texts.items()
@@ -265,7 +266,9 @@ def _reseeded(lines: Sequence[RecipeStepLine]) -> bool:
     return len({line.values[SEED] for line in lines if line.do == TRAINING and SEED in line.values}) > 1
 
 
-def _limits(session: Session, row: RecipeRun, tables: Sequence[_Table], done: int, origins: Origins) -> list[str]:
+def _recipe_limits(
+    session: Session, row: RecipeRun, tables: Sequence[_Table], done: int, origins: Origins
+) -> list[str]:
     points = limits_of(origins, trained_once=not _reseeded(lines_of(session, row)))
     if done < row.steps:
         points.insert(0, f"{row.steps - done} of {row.steps} steps are not over; what they give is in no figure.")

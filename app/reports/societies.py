@@ -51,7 +51,7 @@ def society_report(session: Session, number: int, context: ReportContext) -> Rep
         title=f"Society {row.name}",
         about=f"Report of society {number}, {state}: {whole.interactions} interactions of {config.agents} agents in"
         f" {len(figures) - 1} of {config.iterations} iterations, {SETTINGS[config.setting]}.",
-        finding=_finding(whole),
+        finding=_society_finding(whole),
         more="Both are means of paired differences, revision minus draft, on a scale from 1 to 7.",
         key_figures=[
             key_difference(f"{aspect.capitalize()}, revision minus draft", getattr(whole, aspect).change, POINTS)
@@ -64,7 +64,7 @@ def society_report(session: Session, number: int, context: ReportContext) -> Rep
                 tables=[_ratings_table(figures)],
             ),
         ],
-        methods=[*_methods(row, config), seeds_sentence(origins)],
+        methods=[*_society_methods(row, config), seeds_sentence(origins)],
         tables=[settings_table("settings", "Settings of the society.", config)],
         versions=[("Prompts of the society", row.template, NONE), ("Embedder", row.embedder or "none", NONE)],
         # The questions are in the society's export.
@@ -73,12 +73,12 @@ def society_report(session: Session, number: int, context: ReportContext) -> Rep
             FoldedText("Members", as_json({"agents": row.agents, "observers": row.observers})),
             FoldedText("The society as JSON", as_json(row.spec or row.config)),
         ],
-        limits=_limits(whole, config, origins),
+        limits=_society_limits(whole, config, origins),
         commands=_commands(row),
     )  # fmt: skip
 
 
-def _finding(whole: IterationFigures) -> str:
+def _society_finding(whole: IterationFigures) -> str:
     alignment, engagement = whole.alignment.change, whole.engagement.change
     return (
         f"Revising changes alignment by {signed_in_words(alignment, POINTS)} and"
@@ -100,7 +100,7 @@ def _ratings_table(figures: Sequence[IterationFigures]) -> ReportTable:
     return ReportTable("iterations", caption, head, rows, b"".join(to_csv(ITERATION_COLUMNS, figures)))
 
 
-def _methods(row: Society, config: SocietyConfig) -> list[str]:
+def _society_methods(row: Society, config: SocietyConfig) -> list[str]:
     if row.imported:
         return ["The society was run elsewhere and imported; its files do not say how its calls were made."]
     members = ", ".join(f"{each['model']} (share {each['share']:g})" for each in row.agents)
@@ -119,7 +119,7 @@ def _methods(row: Society, config: SocietyConfig) -> list[str]:
     ]
 
 
-def _limits(whole: IterationFigures, config: SocietyConfig, origins: Origins) -> list[str]:
+def _society_limits(whole: IterationFigures, config: SocietyConfig, origins: Origins) -> list[str]:
     planned = config.agents * config.iterations
     points = limits_of(origins)
     if whole.interactions < planned:

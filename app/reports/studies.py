@@ -56,7 +56,7 @@ def study_report(session: Session, reference: str, context: ReportContext) -> Re
     counted = [each for each in people if each.data == _COUNTS and not each.excluded_by]
     design = scope.designs[max(versions)]
     outcome = design.analysis.outcome
-    means = _means(design, outcome, counted)
+    means = _means_by_condition(design, outcome, counted)
     differences = _differences(design, outcome, counted)
     models = {row.id for version in versions.values() for row in models_of(session, version).values()}
     hidden = f" Not in it, as they are not frozen: {', '.join(left_out)}." if left_out else ""
@@ -64,24 +64,24 @@ def study_report(session: Session, reference: str, context: ReportContext) -> Re
         session, context, origins_of(session, {}, models),
         name=f"study-{reference.replace(':', '-')}",
         title=design.title,
-        about=f"Report of the study {scope.study.name}, {_named(frozen.values())}: {len(people)} people came,"
+        about=f"Report of the study {scope.study.name}, {_waves_in_words(frozen.values())}: {len(people)} people came,"
         f" {len(counted)} are in the figures.{hidden}",
-        finding=_finding(design, outcome, means, differences),
+        finding=_study_finding(design, outcome, means, differences),
         key_figures=[
-            key_difference(title, figure, _unit(design, outcome)) for title, figure in differences
+            key_difference(title, figure, _outcome_unit(design, outcome)) for title, figure in differences
         ],
         results=[
             _result_section(design, outcome, means, differences),
             ReportSection("people", "Who took part", tables=[_flow_table(people, frozen), _measures_table(counted)]),
         ],
-        methods=_methods(design, outcome, scope),
-        versions=_versions(scope),
+        methods=_study_methods(design, outcome, scope),
+        versions=_design_and_wave_versions(scope),
         texts=[
-            FoldedText(f"{scope.study.name}@{version.number} as it was loaded", _written(version))
+            FoldedText(f"{scope.study.name}@{version.number} as it was loaded", _design_as_json(version))
             for version in versions.values()
         ],
         texts_title="Design",
-        limits=_limits(people, design, left_out, means),
+        limits=_study_limits(people, design, left_out, means),
         commands=[
             f"flask study export-data {reference} --out data.zip    # analysis.csv has a row a person",
             f"flask report --study {reference}",
@@ -114,7 +114,7 @@ def _check_one_design(scope: ExportScope, reference: str) -> None:
     )
 
 
-def _named(waves: Collection[Wave]) -> str:
+def _waves_in_words(waves: Collection[Wave]) -> str:
     names = [wave.name for wave in waves]
     return f"frozen wave {names[0]}" if len(names) == 1 else f"frozen waves {', '.join(names)}"
 
@@ -122,15 +122,20 @@ def _named(waves: Collection[Wave]) -> str:
 # ---- Figures ---------------------------------------------------------------------------
 
 
-def _values(condition: Condition, outcome: str, people: Sequence[AnalysedPerson]) -> list[float]:
+def _outcome_values(condition: Condition, outcome: str, people: Sequence[AnalysedPerson]) -> list[float]:
     found = (each.outcomes.get(outcome_key(outcome, condition)) for each in people)
     return [value for value in found if value is not None]
 
 
-def _means(design: StudyDesign, outcome: str, people: Sequence[AnalysedPerson]) -> list[tuple[str, Figure]]:
+def _means_by_condition(
+    design: StudyDesign, outcome: str, people: Sequence[AnalysedPerson]
+) -> list[tuple[str, Figure]]:
     """The mean of the outcome under each condition, over people."""
     return [
-        (_condition_name(design, each), mean_figure(np.array(_values(each, outcome, people), float), reason=FEW_PEOPLE))
+        (
+            _condition_name(design, each),
+            mean_figure(np.array(_outcome_values(each, outcome, people), float), reason=FEW_PEOPLE),
+        )
         for each in conditions(design)
     ]
 
@@ -155,7 +160,7 @@ def _differences(design: StudyDesign, outcome: str, people: Sequence[AnalysedPer
             both = [new - old for old, new in of_each if old is not None and new is not None]
             figure = mean_figure(np.array(both, float), reason=FEW_PEOPLE)
         else:
-            figure = _between(
+            figure = _difference_between_groups(
                 [old for old, _ in of_each if old is not None], [new for _, new in of_each if new is not None]
             )
         if figure.value is not None:
@@ -169,12 +174,12 @@ def _at(design: StudyDesign, outcome: str, person: AnalysedPerson, factor: str, 
         value
         for condition in conditions(design)
         if condition[factor] == label
-        for value in _values(condition, outcome, [person])
+        for value in _outcome_values(condition, outcome, [person])
     ]
     return fmean(values) if values else None
 
 
-def _between(first: Sequence[float], second: Sequence[float]) -> Figure:
+def _difference_between_groups(first: Sequence[float], second: Sequence[float]) -> Figure:
     """The difference of two groups' means, both resampled. Source: Efron & Tibshirani 1993, chapter 8."""
     if not first or not second:
         return Figure(None)
@@ -187,14 +192,14 @@ def _between(first: Sequence[float], second: Sequence[float]) -> Figure:
     return Figure(value, float(low), float(high), n)
 
 
-def _unit(design: StudyDesign, outcome: str) -> str:
+def _outcome_unit(design: StudyDesign, outcome: str) -> str:
     return POINTS if outcome == UTILITY else find_game(design.game).metrics.columns[outcome].unit
 
 
 def _result_section(
     design: StudyDesign, outcome: str, means: Sequence[tuple[str, Figure]], differences: Sequence[tuple[str, Figure]]
 ) -> ReportSection:
-    unit, title = _unit(design, outcome), outcome.replace("_", " ").capitalize()
+    unit, title = _outcome_unit(design, outcome), outcome.replace("_", " ").capitalize()
     chart = interval_chart(
         "outcomes", f"{title} by condition", title, "points a match" if unit == POINTS else unit, means, "Condition"
     )
@@ -265,10 +270,10 @@ def _measures_table(people: Sequence[AnalysedPerson]) -> ReportTable:
 # ---- Words -----------------------------------------------------------------------------
 
 
-def _finding(
+def _study_finding(
     design: StudyDesign, outcome: str, means: Sequence[tuple[str, Figure]], differences: Sequence[tuple[str, Figure]]
 ) -> str:
-    unit, title = _unit(design, outcome), outcome.replace("_", " ")
+    unit, title = _outcome_unit(design, outcome), outcome.replace("_", " ")
     if differences:
         name, figure = differences[0]
         return f"The mean {title} differs by {signed_in_words(figure, unit)} for {name}."
@@ -279,7 +284,7 @@ def _finding(
     return f"The mean {title} is highest, {figure_in_words(best[1], unit)}, for {best[0]}."
 
 
-def _methods(design: StudyDesign, outcome: str, scope: ExportScope) -> list[str]:
+def _study_methods(design: StudyDesign, outcome: str, scope: ExportScope) -> list[str]:
     factors = "; ".join(
         f"{factor} ({', '.join(map(str, design.levels(factor).values()))};"
         f" {'within' if factor in design.plan.within else 'between'} people)"
@@ -306,7 +311,7 @@ def _methods(design: StudyDesign, outcome: str, scope: ExportScope) -> list[str]
     ]
 
 
-def _versions(scope: ExportScope) -> list[tuple[str, str, str]]:
+def _design_and_wave_versions(scope: ExportScope) -> list[tuple[str, str, str]]:
     designs = [
         (f"Study {scope.study.name}@{version.number}", "the design with its texts and material", version.sha256)
         for version in scope.versions.values()
@@ -322,11 +327,11 @@ def _versions(scope: ExportScope) -> list[tuple[str, str, str]]:
     return [*designs, *waves]
 
 
-def _written(version: StudyVersion) -> str:
+def _design_as_json(version: StudyVersion) -> str:
     return as_json(json.loads(version.design["design"]))
 
 
-def _limits(
+def _study_limits(
     people: Sequence[AnalysedPerson],
     design: StudyDesign,
     left_out: Sequence[str],

@@ -42,7 +42,7 @@ def tournament_report(session: Session, reference: str, context: ReportContext) 
 
     Raises Invalid for any other reference, NotFound, and Conflict if no match is over.
     """
-    choice, key = _read(reference)
+    choice, key = _read_tournament(reference)
     boards = [leaderboard_of(each) for each in tournament_matches(session, choice)]
     if key is not None:
         boards = [each for each in boards if each.key == key]
@@ -64,9 +64,9 @@ def tournament_report(session: Session, reference: str, context: ReportContext) 
         name=f"tournament-{reference.replace(':', '-')}",
         title=f"Tournament: {find_game(main.game).title}",
         about=f"Report of {called}: {len(names)} players, {sum(each.matches for each in shown)} matches.",
-        finding=_finding(main),
+        finding=_tournament_finding(main),
         key_figures=[
-            KeyFigure(each.player, _value(main, each.value), _between(main, each))
+            KeyFigure(each.player, _rating_text(main, each.value), _rating_interval_text(main, each))
             for each in main.ratings.ratings[:_MOST_KEY]
         ],
         results=[
@@ -74,15 +74,15 @@ def tournament_report(session: Session, reference: str, context: ReportContext) 
             *_cross_play_section(session, choice),
             _partners_section(session, choice, main, origins),
         ],
-        methods=[*_methods(shown), seeds_sentence(origins)],
+        methods=[*_tournament_methods(shown), seeds_sentence(origins)],
         tables=rounds_table(origins),
         texts=prompts_and_configs(session, origins),
-        limits=_limits(shown, origins),
+        limits=_tournament_limits(shown, origins),
         commands=_commands(reference, choice),
     )  # fmt: skip
 
 
-def _read(reference: str) -> tuple[TournamentChoice, str | None]:
+def _read_tournament(reference: str) -> tuple[TournamentChoice, str | None]:
     """The tournament that a reference names, and the key of a single leaderboard, if any. Raises Invalid."""
     if is_plain_whole(reference):
         return TournamentChoice(matrix=int(reference)), None
@@ -145,8 +145,8 @@ def _players_table(board: Leaderboard, title: str, name: str) -> ReportTable:
                 player,
                 NONE if place is None else str(place),
                 NONE if rating is None else f"{rating.best_place} to {rating.worst_place}",
-                NONE if rating is None else _value(board, rating.value),
-                NONE if rating is None else _between(board, rating) or NONE,
+                NONE if rating is None else _rating_text(board, rating.value),
+                NONE if rating is None else _rating_interval_text(board, rating) or NONE,
                 NONE if standing is None else f"{100 * standing.played:.1f}",
                 NONE if standing is None or standing.quality is None else f"{standing.quality:.1f}",
                 NONE if standing is None else f"{standing.score:.1f}",
@@ -201,30 +201,30 @@ def _partners_section(
 # ---- Words --------------------------------------------------------------------------------
 
 
-def _value(board: Leaderboard, value: float) -> str:
+def _rating_text(board: Leaderboard, value: float) -> str:
     return (f"{value:.2f}" if board.ratings.by == POINTS else f"{value:.0f}").replace("-", "−")
 
 
-def _between(board: Leaderboard, rating: Rating) -> str:
+def _rating_interval_text(board: Leaderboard, rating: Rating) -> str:
     if rating.low is None or rating.high is None:
         return ""
-    return f"{_value(board, rating.low)} to {_value(board, rating.high)}"
+    return f"{_rating_text(board, rating.low)} to {_rating_text(board, rating.high)}"
 
 
-def _finding(board: Leaderboard) -> str:
+def _tournament_finding(board: Leaderboard) -> str:
     ratings = board.ratings.ratings
     if not ratings:
         return "No two players are linked by matches, so there are no ratings."
     unit = "points a match" if board.ratings.by == POINTS else "rating points"
     best = ratings[0]
     first = [each.player for each in ratings if each.best_place == 1]
-    interval = _between(board, best)
-    said = f"{best.player} is first with {_value(board, best.value)} {unit}{f' ({interval})' if interval else ''}"
+    interval = _rating_interval_text(board, best)
+    said = f"{best.player} is first with {_rating_text(board, best.value)} {unit}{f' ({interval})' if interval else ''}"
     others = [name for name in first if name != best.player]
     return f"{said}; {', '.join(others)} may be first as well." if others else f"{said}."
 
 
-def _methods(boards: Sequence[Leaderboard]) -> list[str]:
+def _tournament_methods(boards: Sequence[Leaderboard]) -> list[str]:
     found = [
         (
             "All matches between the players that are over count. Places and intervals come of 1,000 resamples of"
@@ -243,7 +243,7 @@ def _methods(boards: Sequence[Leaderboard]) -> list[str]:
     return found
 
 
-def _limits(boards: Sequence[Leaderboard], origins: Origins) -> list[str]:
+def _tournament_limits(boards: Sequence[Leaderboard], origins: Origins) -> list[str]:
     points = limits_of(origins)
     few = sum(cell.matches < FEW for each in boards for cell in each.ratings.cells)
     if few:

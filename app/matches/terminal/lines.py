@@ -37,7 +37,7 @@ def read_line(view: View, line: str) -> TerminalInput:
             return TerminalInput(HELP)
     if text.startswith("//"):
         return _phrases_of(view).compose(view, text[1:])
-    return _command(view, text) if text.startswith("/") else _phrases_of(view).compose(view, text)
+    return _read_slash_command(view, text) if text.startswith("/") else _phrases_of(view).compose(view, text)
 
 
 def help_lines(view: View) -> list[str]:
@@ -82,7 +82,7 @@ def _phrases_of(view: View) -> GamePhrases:
     return PHRASES.get(view.game, _PLAIN)
 
 
-def _command(view: View, text: str) -> TerminalInput:
+def _read_slash_command(view: View, text: str) -> TerminalInput:
     """The move that a slash command stands for, or what is wrong with it."""
     name = text.split(maxsplit=1)[0].lower()
     own = {command.usage.split()[0]: command for command in _phrases_of(view).commands}

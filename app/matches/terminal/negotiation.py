@@ -24,7 +24,7 @@ def _compose(_view: View, text: str) -> TerminalInput:
     return TerminalInput(MOVE, text if _PREFIX.match(text) else f"[message] {text}")
 
 
-def _open(view: View) -> list[str]:
+def _negotiation_opening_lines(view: View) -> list[str]:
     counts, values = view.facts["counts"], view.secret["values"]
     lines = [f"  {item + 's':<6} {counts[item]} on the table, each worth {values[item]} to you" for item in ITEMS]
     return [*lines, _objective(view.facts["lambda"]), "Talk first; then both of you make one offer, unseen."]
@@ -41,7 +41,7 @@ def _objective(lam: float) -> str:
     return f"Your score is your points and {lam:g} times your partner’s."
 
 
-def _said(entry: TranscriptEntry) -> str:
+def _entry_in_words(entry: TranscriptEntry) -> str:
     body = _PREFIX.sub("", entry.text or "", count=1)
     return f"takes {body}" if entry.kind == "proposal" else body
 
@@ -50,8 +50,8 @@ NEGOTIATION_PHRASES = GamePhrases(
     game=NEGOTIATION.name,
     commands=(TerminalCommand("/offer 1 2 0", "offer to take 1 book, 2 hats and no ball, and leave the rest", _offer),),
     compose=_compose,
-    opening=_open,
-    said=_said,
+    opening=_negotiation_opening_lines,
+    said=_entry_in_words,
     endings={
         DEAL: "It’s a deal.",
         NO_DEAL: "No deal: the two offers do not share out what is on the table.",

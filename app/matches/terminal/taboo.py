@@ -19,7 +19,7 @@ def _guess(view: View, text: str) -> TerminalInput:
     return TerminalInput(MOVE, f"I know the word! It is `{guess[1].strip()}`!")
 
 
-def _open(view: View) -> list[str]:
+def _taboo_opening_lines(view: View) -> list[str]:
     turns = f"Each of you has {view.facts['max_turns']} turns."
     if "word" in view.secret:
         return [f"The word is: {view.secret['word']}", f"Get your partner to say it; do not say it yourself. {turns}"]
@@ -32,7 +32,7 @@ def _open(view: View) -> list[str]:
 TABOO_PHRASES = GamePhrases(
     game=TABOO.name,
     commands=(TerminalCommand("/guess WORD", "say that you know the word; the defender can do so once", _guess),),
-    opening=_open,
+    opening=_taboo_opening_lines,
     endings={
         ATTACKER_WINS: "The attacker wins. The word was “{word}”.",
         DEFENDER_WINS: "The defender wins. The word was “{word}”.",

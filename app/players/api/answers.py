@@ -56,7 +56,7 @@ class Answer:
 def read_body(raw: bytes) -> JSON | None:
     """The object that a server sent, directly or as an event stream; None for anything else."""
     if raw[:64].lstrip().startswith((b"data:", b"event:", b":")):
-        return _joined(raw.decode(errors="replace"))
+        return _join_stream_events(raw.decode(errors="replace"))
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):
@@ -70,7 +70,7 @@ def read_answer(body: JSON) -> Answer:
     message = mapping(choice.get("message"))
     said = _Said(message)
     usage, finish_reason = read_usage(body), text_or_none(choice.get("finish_reason"))
-    outcome, why = _outcome(said, usage, finish_reason, message)
+    outcome, why = _outcome_and_reason(said, usage, finish_reason, message)
     return Answer(
         outcome=outcome,
         text=said.text if outcome == "move" else "",
@@ -94,15 +94,19 @@ def read_usage(body: Mapping[str, Any]) -> Usage:
     reasoning = _first_count(of_answer.get("reasoning_tokens"), usage.get("reasoning_tokens"))
     if completion is not None and reasoning and _is_beside(prompt, completion, reasoning, usage.get("total_tokens")):
         completion += reasoning
-    cached = _part(_first_count(of_prompt.get("cached_tokens"), usage.get("prompt_cache_hit_tokens")), prompt)
+    cached = _part_within_whole(
+        _first_count(of_prompt.get("cached_tokens"), usage.get("prompt_cache_hit_tokens")), prompt
+    )
     read = cached or 0
     return Usage(
         prompt_tokens=prompt,
         completion_tokens=completion,
         cached_tokens=cached,
-        cache_write_tokens=_part(count(of_prompt.get("cache_write_tokens")), None if prompt is None else prompt - read),
-        reasoning_tokens=_part(reasoning, completion),
-        cost=_cost(usage),
+        cache_write_tokens=_part_within_whole(
+            count(of_prompt.get("cache_write_tokens")), None if prompt is None else prompt - read
+        ),
+        reasoning_tokens=_part_within_whole(reasoning, completion),
+        cost=_reported_cost(usage),
     )
 
 
@@ -111,7 +115,7 @@ def _is_beside(prompt: int | None, completion: int, reasoning: int, total: objec
     return prompt is not None and count(total) == prompt + completion + reasoning
 
 
-def _part(tokens: int | None, whole: int | None) -> int | None:
+def _part_within_whole(tokens: int | None, whole: int | None) -> int | None:
     return None if tokens is None or (whole is not None and tokens > whole) else tokens
 
 
@@ -119,7 +123,7 @@ def _first_count(*found: object) -> int | None:
     return next((tokens for each in found if (tokens := count(each)) is not None), None)
 
 
-def _cost(usage: Mapping[str, Any]) -> float | None:
+def _reported_cost(usage: Mapping[str, Any]) -> float | None:
     """The cost of the call in US dollars, if the server reports it.
 
     For a call with the user's own vendor key, OpenRouter bills only its fee; the vendor's bill comes on top.
@@ -205,7 +209,9 @@ class _Said:
             self.left_out.append(str(kind)[:40])
 
 
-def _outcome(said: _Said, usage: Usage, finish_reason: str | None, message: Mapping[str, Any]) -> tuple[Outcome, str]:
+def _outcome_and_reason(
+    said: _Said, usage: Usage, finish_reason: str | None, message: Mapping[str, Any]
+) -> tuple[Outcome, str]:
     """The outcome, and why if it is not a move. A model that had room and wrote nothing made an empty move."""
     if finish_reason == "content_filter":
         return "filtered", "the answer was filtered by whoever serves the model"
@@ -238,7 +244,7 @@ def _first(choices: object) -> Mapping[str, Any]:
 # ---- Event streams ----------------------------------------------------------------
 
 
-def _joined(stream: str) -> JSON | None:
+def _join_stream_events(stream: str) -> JSON | None:
     """The completion that a stream's events add up to, without choices if the stream broke off; None if it is no
     stream.
     """

@@ -144,7 +144,7 @@ class ChatClient:
                 began = began or time.perf_counter()
                 found = await self._attempt(session, call)
                 if not isinstance(found, _FailedAttempt):
-                    used = _tokens(found)
+                    used = _total_tokens_used(found)
                     return ChatResponse(found, retries, time.perf_counter() - began)
                 used = found.used
                 if found.for_all and found.wait is not None:
@@ -185,7 +185,11 @@ class ChatClient:
         if raw is None:
             what = f"expected an answer of at most {MOST_ANSWER // 1_000_000} MB, got a longer one"
             return _FailedAttempt(what, "denied", False)
-        return _parsed(raw, self._endpoint) if 200 <= status < 300 else _failure_of_status(raw, status, headers)
+        return (
+            _parse_response_body(raw, self._endpoint)
+            if 200 <= status < 300
+            else _failure_of_status(raw, status, headers)
+        )
 
 
 def pause(retries: int, rng: random.Random) -> float:
@@ -268,7 +272,7 @@ async def read_bytes(response: ClientResponse) -> bytes | None:
     return b"".join(pieces)
 
 
-def _parsed(raw: bytes, endpoint: Endpoint) -> JSON | _FailedAttempt:
+def _parse_response_body(raw: bytes, endpoint: Endpoint) -> JSON | _FailedAttempt:
     body = read_body(raw)
     if body is None:
         got = raw[:120].decode(errors="replace")
@@ -276,7 +280,7 @@ def _parsed(raw: bytes, endpoint: Endpoint) -> JSON | _FailedAttempt:
     listed = body.get(endpoint.listed)
     if (error := error_in(body)) is None and isinstance(listed, list):
         what = f"expected {endpoint.what} with {endpoint.listed}, got none of them"
-        return body if listed else _FailedAttempt(what, "no_answer", True, used=_tokens(body))
+        return body if listed else _FailedAttempt(what, "no_answer", True, used=_total_tokens_used(body))
     found = read_error(200, body if error is None else error)
     what = f"expected {endpoint.what} with {endpoint.listed}, got {found.message}"
     return _FailedAttempt(what, found.outcome, found.again, field=found.field)
@@ -307,7 +311,7 @@ def _failure_of_status(raw: bytes, status: int, headers: Mapping[str, str]) -> _
     return _FailedAttempt(what, found.outcome, again, wait, for_all, used=0, field=found.field)
 
 
-def _tokens(body: JSON) -> int | None:
+def _total_tokens_used(body: JSON) -> int | None:
     usage = read_usage(body)
     if usage.prompt_tokens is None or usage.completion_tokens is None:
         return None

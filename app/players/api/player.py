@@ -92,7 +92,7 @@ class ApiPlayer:
         game = find_game(view.game)
         schema = answer_schema(game, view) if prompts.asks_for_json(prompt) else None
         sampling = ChatSampling(max_tokens=self.options.max_tokens or game.most_tokens, answer_schema=schema)
-        return await self._ask(prompts.messages(view, prompt, refused), sampling)
+        return await self._ask_for_generation(prompts.messages(view, prompt, refused), sampling)
 
     async def complete(
         self,
@@ -106,7 +106,7 @@ class ApiPlayer:
         temperature, the server's `finish_reason`, and, for an answer that was cut because it was longer than its token
         limit allows, `characters_before_cut`; `model` is the server's own name for it. Raises PlayerFailed.
         """
-        return await self._ask(broken_chat(messages), sampling)
+        return await self._ask_for_generation(broken_chat(messages), sampling)
 
     async def exchange(self, messages: list[dict[str, str]], sampling: ChatSampling) -> "Exchange":
         """Send a chat unchanged, without the fields that the server refuses, and read the response. Raises nothing."""
@@ -134,7 +134,7 @@ class ApiPlayer:
             self._reasoned.append(generation.reasoning_tokens)
         return Exchange(generation, "move", answer, found.body)
 
-    async def _ask(self, messages: list[dict[str, str]], sampling: ChatSampling) -> Generation:
+    async def _ask_for_generation(self, messages: list[dict[str, str]], sampling: ChatSampling) -> Generation:
         return (await self.exchange(messages, sampling)).move()
 
     def _template(self, options: ApiOptions, sampling: ChatSampling) -> _RequestTemplate:

@@ -86,23 +86,23 @@ class ServerTest:
                 await self._find_rest(rest, first.generation.prompt)
         except TimeoutError:
             self._unanswered.append(f"expected all answers of the test within {PROBE_SECONDS:g} s, got some of them")
-        self.found = self._summary(first, rest, sampling, self.player.options.reasoning_room if raised else 0)
+        self.found = self._server_findings(first, rest, sampling, self.player.options.reasoning_room if raised else 0)
         return move
 
     async def _ask_for_move(self, messages: list[dict[str, str]], sampling: ChatSampling) -> Exchange:
         """Ask for a move, again with more room if reasoning left none for it."""
         rooms = iter([room for room in _ROOMS if room > self.player.options.reasoning_room])
         while True:
-            found = self._keep(await self.player.exchange(messages, sampling))
+            found = self._record_call(await self.player.exchange(messages, sampling))
             room = next(rooms, None) if found.outcome == "no_room" else None
             if room is None:
                 return found
-            self._change(reasoning_room=room)
+            self._change_options(reasoning_room=room)
 
-    def _change(self, **options: Any) -> None:
+    def _change_options(self, **options: Any) -> None:
         self.player = ApiPlayer(self.player.name, replace(self.player.options, **options))
 
-    def _keep(self, found: Exchange) -> Exchange:
+    def _record_call(self, found: Exchange) -> Exchange:
         self.calls.append(found.generation)
         return found
 
@@ -123,10 +123,10 @@ class ServerTest:
             reasoning_room=min(options.reasoning_room, _MOST_ROOM),
         )
         player = ApiPlayer(self.player.name, short)
-        found = self._keep(await player.exchange(chat, ChatSampling(max_tokens=_SHORT)))
+        found = self._record_call(await player.exchange(chat, ChatSampling(max_tokens=_SHORT)))
         # A field that this call was refused is refused in all calls.
         refused = dict.fromkeys((*self.player.options.refused_fields, *player.options.refused_fields))
-        self._change(token_field=player.options.token_field, refused_fields=tuple(refused))
+        self._change_options(token_field=player.options.token_field, refused_fields=tuple(refused))
         if found.outcome not in ("move", "no_room") and not _is_refusal(found):
             self._unanswered.append(f"{what}: {found.generation.error}")
         return found
@@ -195,7 +195,7 @@ class ServerTest:
         if found.outcome in ("move", "no_room") and _reasons(found) != "no":
             rest.switch, rest.form = "on", options.reasoning_form
 
-    def _summary(self, first: Exchange, rest: "_Rest", sampling: ChatSampling, raised: int) -> ServerFindings:
+    def _server_findings(self, first: Exchange, rest: "_Rest", sampling: ChatSampling, raised: int) -> ServerFindings:
         answer, options = cast(Answer, first.answer), self.player.options  # the first answer is a move
         prompt = sum(each.prompt_tokens or 0 for each in self.calls)
         completion = sum(each.completion_tokens or 0 for each in self.calls)
@@ -223,7 +223,7 @@ class ServerTest:
             calls=len(self.calls),
             prompt_tokens=prompt,
             completion_tokens=completion,
-            usd=_cost(self.calls),
+            usd=_cost_of_calls(self.calls),
             unanswered=tuple(self._unanswered),
         )
 
@@ -267,7 +267,7 @@ def _reasoning_tokens(call: Generation) -> int:
     return max(0, hidden) if hidden > _HIDDEN else 0
 
 
-def _cost(calls: Sequence[Generation]) -> float | None:
+def _cost_of_calls(calls: Sequence[Generation]) -> float | None:
     """The cost of calls in USD; None if the cost of a call with an answer is unknown."""
     costs = [call.cost for call in calls if call.cost is not None or call.completion_tokens is not None]
     known = [cost for cost in costs if cost is not None]

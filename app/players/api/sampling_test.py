@@ -60,18 +60,18 @@ class SamplingTest:
         """Draws at the first of these temperatures that the server accepts; None if it accepts no temperature."""
         for temperature in temperatures:
             player = ApiPlayer(self.player.name, _free_to_draw(self.player.options, temperature))
-            first = self._keep(await player.exchange(chat, sampling))
+            first = self._record_call(await player.exchange(chat, sampling))
             if "temperature" in player.options.refused_fields:
                 return None
             if first.outcome == "misconfigured" and temperature != temperatures[-1]:
                 continue
             first.move()
             others = await asyncio.gather(*(player.exchange(chat, sampling) for _ in range(DRAWS - 1)))
-            drawn = [first, *map(self._keep, others)]
+            drawn = [first, *map(self._record_call, others)]
             return _Draws(temperature, [each.move().text or "" for each in drawn])
         raise AppError("expected a temperature that the server takes, got none of those that were tried")
 
-    def _keep(self, found: Exchange) -> Exchange:
+    def _record_call(self, found: Exchange) -> Exchange:
         self.calls.append(found.generation)
         return found
 

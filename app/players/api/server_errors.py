@@ -72,7 +72,7 @@ def read_error(status: int, body: object) -> ServerError:
         return ServerError("denied", error.message)
     if numbered in _TRY_AGAIN or numbered >= 500:
         return ServerError("busy", error.message, again=True)
-    return _refusal(error, numbered)
+    return _interpret_request_error(error, numbered)
 
 
 class _Error:
@@ -110,7 +110,7 @@ def _located(detail: Any) -> str | None:
     return str(location[-1]) if isinstance(location, list) and len(location) > 1 else None
 
 
-def _refusal(error: _Error, status: int) -> ServerError:
+def _interpret_request_error(error: _Error, status: int) -> ServerError:
     """The meaning of an error about the request itself."""
     if error.codes & _FILTERED_CODES or (status in (400, 403) and _FILTERED.search(error.message)):
         return ServerError("filtered", error.message)
@@ -131,5 +131,5 @@ def _unnumbered(error: _Error) -> ServerError:
         return ServerError("denied", error.message)
     if _OVERLOAD.search(" ".join((error.message, *error.codes))):
         return ServerError("busy", error.message, again=True)
-    found = _refusal(error, 400)
+    found = _interpret_request_error(error, 400)
     return found._replace(again=found.outcome == "misconfigured" and found.field is None)

@@ -74,10 +74,10 @@ def read_options(raw: Mapping[str, Any]) -> LocalOptions:
     if not (isinstance(sha256, str) and _HASH.fullmatch(sha256)):
         raise Invalid("sha256", expected=Phrase("the checkpoint's hash in 64 hexadecimal digits"), got=sha256)
     wanted = reasoning.read_reasoning(raw.get("reasoning", TEMPLATE), REASONING)
-    room = raw.get("reasoning_room", _room(wanted))
+    room = raw.get("reasoning_room", _default_reasoning_room(wanted))
     top_k, top_p, most = raw.get("top_k"), raw.get("top_p"), raw.get("max_tokens")
     return LocalOptions(
-        path=_path(raw.get("path")),
+        path=_read_checkpoint_path(raw.get("path")),
         sha256=sha256,
         temperature=real_number(raw.get("temperature", 1.0), "temperature", 0, 2),
         top_k=None if top_k is None else whole_number(top_k, "top_k", 1, 1_000_000),
@@ -115,7 +115,7 @@ def read_template_arguments(raw: object) -> JSON:
     return dict(found)
 
 
-def _room(wanted: str | int) -> int | None:
+def _default_reasoning_room(wanted: str | int) -> int | None:
     return wanted if isinstance(wanted, int) else reasoning.ROOM.get(wanted)
 
 
@@ -139,7 +139,7 @@ def located(spec: PlayerSpec, home: Path) -> PlayerSpec:
     return replace(spec, options={**spec.options, "path": str(path)})
 
 
-def _path(raw: object) -> str:
+def _read_checkpoint_path(raw: object) -> str:
     if not isinstance(raw, str) or not raw.strip() or len(raw) > _MOST_PATH or not raw.isprintable():
         raise Invalid(
             "path", expected=Phrase("a checkpoint folder in at most %(most)s characters", most=_MOST_PATH), got=raw

@@ -42,7 +42,7 @@ class LocalPlayer:
         return await engines.is_loaded(self.checkpoint)
 
     @property
-    def _room(self) -> int:
+    def _reasoning_room(self) -> int:
         """Tokens for reasoning in addition to those of a move, if there is room for any."""
         room = self.options.reasoning_room
         return TEMPLATE_ROOM if room is None else room
@@ -52,7 +52,9 @@ class LocalPlayer:
     ) -> Generation:
         """Ask for a move."""
         sampling = ChatSampling(max_tokens=self.options.max_tokens or find_game(view.game).most_tokens)
-        return await self._ask(prompts.messages(view, prompt, refused), sampling, seed, prompts.renderer_of(prompt))
+        return await self._generate_answer(
+            prompts.messages(view, prompt, refused), sampling, seed, prompts.renderer_of(prompt)
+        )
 
     async def complete(
         self,
@@ -66,9 +68,9 @@ class LocalPlayer:
         the generation says how and where it was sampled, why it ended, which tokenizer its `token_ids` are from, and,
         by their hash, which tokens came before them. Raises PlayerFailed.
         """
-        return await self._ask(broken_chat(messages), sampling, seed, RENDERER)
+        return await self._generate_answer(broken_chat(messages), sampling, seed, RENDERER)
 
-    async def _ask(
+    async def _generate_answer(
         self, messages: list[dict[str, str]], sampling: ChatSampling, seed: str | None, renderer: int
     ) -> Generation:
         options = self.options
@@ -77,7 +79,7 @@ class LocalPlayer:
         loop = asyncio.get_running_loop()
         request = GenerationRequest(
             messages, used, most, seed, loop, loop.create_future(), renderer, options.template_arguments,
-            room=self._room, room_if_needed=options.reasoning_room is None, urgent=URGENT.get(),
+            room=self._reasoning_room, room_if_needed=options.reasoning_room is None, urgent=URGENT.get(),
             stop=list(options.stop),
         )  # fmt: skip
         completion = await engines.complete(self.checkpoint, request, options.in_flight)
@@ -124,7 +126,7 @@ class LocalPlayer:
     def _advice(self, completion: Completion) -> str:
         """What to do about reasoning that left no room for a move."""
         room = completion.most - completion.most_of_move
-        if 0 < room < self._room and completion.finish == LENGTH:
+        if 0 < room < self._reasoning_room and completion.finish == LENGTH:
             return (
                 f"its length leaves {completion.most:,} tokens beside a prompt of {completion.prompt_tokens:,}: prompt"
                 " it in fewer words, or set the model's option reasoning to off"

@@ -65,7 +65,7 @@ async def ensure_loaded(options: ApiOptions, folder: Path, sha256: str) -> None:
         return
     loads = _under_way.setdefault(asyncio.get_running_loop(), {})
     if key not in loads:
-        loads[key] = asyncio.create_task(_load(options, folder, sha256))
+        loads[key] = asyncio.create_task(_load_adapters(options, folder, sha256))
         loads[key].add_done_callback(lambda _: loads.pop(key, None))
     await asyncio.shield(loads[key])
 
@@ -99,18 +99,18 @@ async def unload(options: ApiOptions) -> None:
         raise _failed(options, f"expected it to unload them, got HTTP {reply.status}: {reply.message}", "busy")
 
 
-async def _load(options: ApiOptions, folder: Path, sha256: str) -> None:
+async def _load_adapters(options: ApiOptions, folder: Path, sha256: str) -> None:
     if not await asyncio.to_thread(is_unchanged, folder, sha256):
         what = f"expected the adapters with hash {sha256[:12]}… in {folder}, got others or none; put them back"
         raise _failed(options, what, "denied")
     wanted = {"lora_name": options.model, "lora_path": str(folder)}
     reply = await _post(options, "load_lora_adapter", wanted)
     if reply.status != 200 and not (reply.status == 400 and _ALREADY.search(reply.message)):
-        raise _refused(options, folder, reply)
+        raise _failure_to_load(options, folder, reply)
     _loaded[options.base_url, options.model] = time.monotonic()
 
 
-def _refused(options: ApiOptions, folder: Path, reply: _Reply) -> AdaptersFailed:
+def _failure_to_load(options: ApiOptions, folder: Path, reply: _Reply) -> AdaptersFailed:
     """Why a server did not load adapters, and what to do about it."""
     got = f"got HTTP {reply.status}: {reply.message}"
     if _RANK.search(reply.message):

@@ -9,10 +9,10 @@ from importlib import import_module
 from app.players.scripted.base import ScriptedGame
 
 
-def _found() -> dict[str, ScriptedGame]:
+def _import_scripted_games() -> dict[str, ScriptedGame]:
     packages = sorted(each.name for each in pkgutil.iter_modules(__path__) if each.ispkg and each.name != "chat")
     games: list[ScriptedGame] = [import_module(f"{__name__}.{name}").SCRIPTED_GAME for name in packages]
     return {each.game: each for each in games}
 
 
-SCRIPTED = _found()
+SCRIPTED = _import_scripted_games()

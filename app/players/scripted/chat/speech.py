@@ -43,13 +43,13 @@ _BETTER = (
 def agent_says(asked: SocietyPrompt, rng: random.Random) -> str:
     """An agent's words: its answers follow what it remembers, its criticism and its revisions what is kind."""
     if asked.task == ANSWER:
-        return _draft(asked, rng)
+        return _draft_answer(asked, rng)
     if asked.task == REVISE:
         return _revision(asked, rng)
     found = lexicon.rating(asked.draft) + rng.choice((-1, 0, 0, 0, 1))
     if asked.remembered and lexicon.rating(asked.remembered) < lexicon.rating(asked.draft):
         found -= _BIAS
-    return _rated(found, asked.draft)
+    return _rating_with_reason(found, asked.draft)
 
 
 def observer_says(asked: SocietyPrompt, rng: random.Random) -> str:
@@ -57,7 +57,7 @@ def observer_says(asked: SocietyPrompt, rng: random.Random) -> str:
     if asked.task in (ANSWER, REVISE):
         return agent_says(asked, rng)
     found = lexicon.liveliness(asked.draft) if asked.task == RATE_TALK else lexicon.rating(asked.draft)
-    return _rated(found, asked.draft)
+    return _rating_with_reason(found, asked.draft)
 
 
 SPEAKERS: dict[str, Callable[[SocietyPrompt, random.Random], str]] = {"agent": agent_says, "observer": observer_says}
@@ -68,7 +68,7 @@ def unreadable(rng: random.Random) -> str:
     return rng.choice(_UNREADABLE)
 
 
-def _draft(asked: SocietyPrompt, rng: random.Random) -> str:
+def _draft_answer(asked: SocietyPrompt, rng: random.Random) -> str:
     topic = _topic(asked.question)
     if not asked.remembered:
         return rng.choice(_PLAIN).format(topic=topic)
@@ -85,7 +85,7 @@ def _revision(asked: SocietyPrompt, rng: random.Random) -> str:
     return " ".join([*kept, rng.choice(added or [_BETTER[0].format(topic=topic)])])
 
 
-def _rated(found: float, draft: str) -> str:
+def _rating_with_reason(found: float, draft: str) -> str:
     rating = max(lexicon.LEAST, min(lexicon.MOST, round(found)))
     return f"Rating: {rating}\nReason: {_critique_reason(draft)}"
 

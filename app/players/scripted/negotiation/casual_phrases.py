@@ -72,7 +72,7 @@ _Shape = Callable[[Counts, Counts, Counts, random.Random], str]
 
 def _with_split(frame: str, mine: Counts, counts: Counts, rng: random.Random) -> str:
     """A sentence that contains a split, in words that a reader understands as that split and no other."""
-    theirs = _rest(mine, counts)
+    theirs = _remaining_share(mine, counts)
     for _ in range(_TRIES):
         named = rng.choice(_SHAPES)(mine, theirs, counts, rng)
         if named and _says(text := frame.format(named), mine, counts):
@@ -90,7 +90,7 @@ def _says(text: str, mine: Counts, counts: Counts) -> bool:
     return tuple(rest if heard is None else heard for heard, rest in shares) == mine
 
 
-def _rest(mine: Counts, counts: Counts) -> Counts:
+def _remaining_share(mine: Counts, counts: Counts) -> Counts:
     return counts[0] - mine[0], counts[1] - mine[1], counts[2] - mine[2]
 
 
@@ -111,11 +111,11 @@ def _things(share: Counts, counts: Counts, rng: random.Random) -> str:
     """A share in words or in figures: "2 hats and the ball", "nothing"."""
     if share == counts:
         return rng.choice(("everything", "all of it"))
-    parts = [_some(item, n, count, rng) for item, n, count in zip(ITEMS, share, counts, strict=True) if n]
+    parts = [_casual_item_phrase(item, n, count, rng) for item, n, count in zip(ITEMS, share, counts, strict=True) if n]
     return rng.choice((" and ", ", ", " and the ")).join(parts).replace("the the", "the") if parts else "nothing"
 
 
-def _some(item: str, n: int, count: int, rng: random.Random) -> str:
+def _casual_item_phrase(item: str, n: int, count: int, rng: random.Random) -> str:
     if count == 1:
         return rng.choice((f"the {item}", f"the {item}", f"1 {item}", item))
     if n == count:

@@ -78,7 +78,7 @@ class _Position:
         """All full splits. They are not needed to close a match with an agreement."""
         return _deals(self.counts, self.values, self.partner, self.lam)
 
-    def _worth(self, share: Counts) -> _Deal:
+    def _deal_of_share(self, share: Counts) -> _Deal:
         (i, j, k), ((a, b, c, mine), (x, y, z, theirs)) = share, self._slopes
         return _Deal(share, mine + a * i + b * j + c * k, theirs - x * i - y * j - z * k)
 
@@ -110,7 +110,7 @@ class _Position:
             return talk.agreed
         if talk.mine is None or talk.theirs is None:
             return talk.theirs or talk.mine or self.offer().share
-        mine, theirs = self._worth(talk.mine), self._worth(talk.theirs)
+        mine, theirs = self._deal_of_share(talk.mine), self._deal_of_share(talk.theirs)
         insists = 0.9 if talk.last.final else 0.75
         if self.left == 1 or mine.theirs >= theirs.theirs:
             insists = 0.2
@@ -121,13 +121,13 @@ class _Position:
         having.
         """
         talk = self.talk
-        if talk.theirs is not None and self._worth(talk.theirs).mine > _NOTHING:
+        if talk.theirs is not None and self._deal_of_share(talk.theirs).mine > _NOTHING:
             return talk.theirs
         return talk.mine or self.offer().share
 
     def _bearable(self, share: Counts) -> bool:
         """Whether a split is better than no deal, as far as can be told."""
-        mine = self._worth(share).mine
+        mine = self._deal_of_share(share).mine
         return mine > _NOTHING or (mine > -_NOTHING and self.deals.fair <= _NOTHING)
 
     # ---- Talking ----------------------------------------------------------------
@@ -169,7 +169,7 @@ class _Position:
         return self._words.likes(self.values, self.counts, rng) if self.lam >= 0 else ""
 
     def _good_enough(self, share: Counts, offer: _Deal) -> bool:
-        deal = self._worth(share)
+        deal = self._deal_of_share(share)
         if not self._bearable(share):
             return False
         if self.talk.own_messages >= _PATIENCE - 1:
@@ -186,7 +186,7 @@ def partner_worths(counts: Counts, evidence: tuple[Evidence, ...]) -> Worths:
     candidates = _valuations(counts)
     weights: Sequence[float] = [0.0] * len(candidates)
     for kind, what in evidence:
-        weights = list(map(add, weights, _fits(counts, kind, what)))
+        weights = list(map(add, weights, _fit_by_valuation(counts, kind, what)))
     top = max(weights)
     odds = [exp(weight - top) for weight in weights]
     total = sum(odds)
@@ -195,7 +195,7 @@ def partner_worths(counts: Counts, evidence: tuple[Evidence, ...]) -> Worths:
 
 
 @lru_cache(maxsize=4096)
-def _fits(counts: Counts, kind: str, what: tuple[int, ...]) -> tuple[float, ...]:
+def _fit_by_valuation(counts: Counts, kind: str, what: tuple[int, ...]) -> tuple[float, ...]:
     """How well each valuation explains one of the partner's statements, as a log-weight."""
     return tuple(_fit(values, kind, what) for values in _valuations(counts))
 

@@ -12,8 +12,8 @@ def things(share: Counts, counts: Counts) -> str:
     """A share in words: "both hats and one ball", "nothing", "everything"."""
     if share == counts:
         return "everything"
-    parts = [_some(item, n, count) for item, n, count in zip(ITEMS, share, counts, strict=True) if n]
-    return _joined(parts) if parts else "nothing"
+    parts = [_item_phrase(item, n, count) for item, n, count in zip(ITEMS, share, counts, strict=True) if n]
+    return _join_with_and(parts) if parts else "nothing"
 
 
 def split(mine: Counts, counts: Counts, rng: random.Random) -> str:
@@ -85,7 +85,7 @@ def final(mine: Counts, counts: Counts, rng: random.Random) -> str:
     return f"{rng.choice(_FINALS)} {split(mine, counts, rng)}."
 
 
-def _some(item: str, n: int, count: int) -> str:
+def _item_phrase(item: str, n: int, count: int) -> str:
     if count == 1:
         return f"the {item}"
     if n == count:
@@ -98,7 +98,7 @@ def all_of(item: int, counts: Counts) -> str:
     return f"the {ITEMS[item]}{'' if counts[item] == 1 else 's'}"
 
 
-def _joined(parts: Sequence[str]) -> str:
+def _join_with_and(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 

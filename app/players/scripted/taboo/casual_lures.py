@@ -20,12 +20,12 @@ def lures(word: str, rng: random.Random) -> Iterator[str]:
     chat = rng.sample(_CHAT, len(_CHAT))
     if entry is None or rng.random() < _CHATS:
         return iter(chat)
-    hints = [_typed(hint, rng) for hint in rng.sample(entry.hints, len(entry.hints))]
+    hints = [_hurried_question(hint, rng) for hint in rng.sample(entry.hints, len(entry.hints))]
     words = [rng.choice(_FRAMES).format(each) for each in rng.sample(entry.associations, len(entry.associations))]
     return chain(*((hints, words) if rng.random() < _HINTS else (words, hints)), chat)
 
 
-def _typed(hint: str, rng: random.Random) -> str:
+def _hurried_question(hint: str, rng: random.Random) -> str:
     """A question as somebody in a hurry types it."""
     return rng.choice(_OPENINGS) + hint[0].lower() + hint[1:].removesuffix("?") + rng.choice(("?", "", " ?"))
 

@@ -88,14 +88,16 @@ def _new_answer(
         word = ranked[0][0]
         around = [each for each in clues.table()[word].associations if not clues.terms(each) & likely]
         if not careful and rng.random() < _SLIPS:
-            lines.append(_filled(_NAMING, [word], spoken, rng))
-        lines.append(_filled(_CIRCLING, around, spoken, rng))
+            lines.append(_filled_patterns(_NAMING, [word], spoken, rng))
+        lines.append(_filled_patterns(_CIRCLING, around, spoken, rng))
     talk = chitchat.answers(heard[-1] if heard else "", spoken, rng)
     lines.append(line for line in talk if not clues.terms(line) & likely)
     return next(chain(*lines, _LAST_RESORTS))
 
 
-def _filled(patterns: Sequence[str], words: Sequence[str], spoken: Sequence[str], rng: random.Random) -> Iterator[str]:
+def _filled_patterns(
+    patterns: Sequence[str], words: Sequence[str], spoken: Sequence[str], rng: random.Random
+) -> Iterator[str]:
     """The patterns not used yet, in random order, each filled with one of the words."""
     for pattern in rng.sample(patterns, len(patterns)):
         if words and not chitchat.was_used(pattern, spoken):
