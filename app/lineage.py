@@ -101,7 +101,7 @@ def ancestors(session: Session, model_id: int) -> list[ModelOrigin]:
     found: dict[int, ModelOrigin] = {}
     wanted = {get_model_by_number(session, model_id).id}
     while wanted:
-        generation = list(_made(session, wanted))
+        generation = list(_origins_of_models(session, wanted))
         found |= {each.model.id: each for each in generation}
         wanted = {parent.id for each in generation for parent in each.parents} - set(found)
     # A model's ancestors were registered before it.
@@ -158,13 +158,13 @@ def origin_of(model: LanguageModel, job: TrainingJob | None) -> str:
 # ---- Upwards ---------------------------------------------------------------------
 
 
-def _made(session: Session, ids: Collection[int]) -> Iterator[ModelOrigin]:
+def _origins_of_models(session: Session, ids: Collection[int]) -> Iterator[ModelOrigin]:
     """How each of these models was made."""
     made = select(TrainingJob).where(TrainingJob.model_id.in_(ids))
     jobs = {job.model_id: job for job in session.scalars(made.options(defer(TrainingJob.log)))}
     learned = {number for job in jobs.values() for number in datasets_of(job)}
     datasets = {row.id: row for row in session.scalars(select(Dataset).where(Dataset.id.in_(learned)))}
-    sources, places = _sources(session, learned), _places(session, ids)
+    sources, places = _sources(session, learned), _campaign_iterations(session, ids)
     for model in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(ids))):
         job = jobs.get(model.id)
         origin, known = origin_of(model, job), places.get(model.id, ())
@@ -226,7 +226,7 @@ def _outside_rounds(session: Session, dataset_id: int) -> tuple[list[LanguageMod
     return [session.get_one(LanguageModel, number) for number in ids], any(kind == "person" for kind, _ in seats)
 
 
-def _places(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[CampaignIterationRef]]:
+def _campaign_iterations(session: Session, ids: Collection[int]) -> Mapping[int, Sequence[CampaignIterationRef]]:
     """The campaign iterations that each of these models belongs to."""
     made = (
         select(TrainingJob.model_id, Campaign.id, Campaign.name, RecipeStep.values)

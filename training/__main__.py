@@ -72,11 +72,13 @@ def main(
     if arguments and not arguments[0].startswith("-") and arguments[0] not in known:
         print(f"error: method: expected {' or '.join(known)}, got {shown(arguments[0])}", file=sys.stderr)
         return 2
-    options = _parser().parse_args(arguments)
+    options = _training_argument_parser().parse_args(arguments)
     if options.method == CHECK:
-        return _answer(lambda: import_module("training.check").facts(options.folder, options.merged))
+        return _print_checkpoint_facts(lambda: import_module("training.check").facts(options.folder, options.merged))
     if options.method == MERGE:
-        return _answer(lambda: {"sha256": import_module("training.merging").merge(options.folder, options.output)})
+        return _print_checkpoint_facts(
+            lambda: {"sha256": import_module("training.merging").merge(options.folder, options.output)}
+        )
     stop = StopRequest()
     threading.excepthook = _leave_to_the_main_thread
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -94,7 +96,7 @@ def main(
         return 2
 
 
-def _answer(ask: Callable[[], dict[str, Any]]) -> int:
+def _print_checkpoint_facts(ask: Callable[[], dict[str, Any]]) -> int:
     """Print the facts about a checkpoint as JSON, or in one line why there are none."""
     prepare_libraries()
     try:
@@ -168,7 +170,7 @@ def event_stream(path: Path | None) -> Iterator[TextIO]:
             file.close()
 
 
-def _parser() -> argparse.ArgumentParser:
+def _training_argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m training", description="Train a model on what was played.")
     commands = parser.add_subparsers(dest="method", required=True, metavar="METHOD")
     for name, each in methods_here().items():

@@ -49,7 +49,7 @@ def read_comparisons(path: Path, scale: float) -> list[Comparison]:
 
     Raises Refused, naming the row, and if no row has a response that is better than another.
     """
-    found = [_comparison(place, raw, scale) for place, raw in read_objects(path)]
+    found = [_read_comparison(place, raw, scale) for place, raw in read_objects(path)]
     if all(len(set(each.scores)) == 1 for each in found):
         raise TrainingRefused(
             f"{path}: expected a query with a response that is rated better than another, got none; rate responses"
@@ -58,10 +58,10 @@ def read_comparisons(path: Path, scale: float) -> list[Comparison]:
     return found
 
 
-def _comparison(place: str, raw: Any, scale: float) -> Comparison:
+def _read_comparison(place: str, raw: Any, scale: float) -> Comparison:
     parts: tuple[Any, ...] = tuple(raw.get(name) if isinstance(raw, dict) else None for name in _PARTS)
     query, responses, scores = parts
-    if not isinstance(query, str) or not _texts(responses) or not isinstance(scores, list):
+    if not isinstance(query, str) or not _is_list_of_texts(responses) or not isinstance(scores, list):
         raise TrainingRefused(
             f'{place}: expected {{"query": text, "responses": [texts], "scores": [numbers]}}, got {shown(raw)}'
         )
@@ -94,5 +94,5 @@ def _is_message(raw: object) -> bool:
     return raw.get("role") in ROLES and isinstance(raw.get("content"), str)
 
 
-def _texts(value: object) -> bool:
+def _is_list_of_texts(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(each, str) for each in value)

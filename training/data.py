@@ -133,7 +133,7 @@ def read_conversations(path: Path) -> list[Conversation]:
 
     Raises Refused, naming the row, and if no conversation is left.
     """
-    found = [each for place, raw in read_objects(path) if (each := _conversation(place, raw)).is_learnt]
+    found = [each for place, raw in read_objects(path) if (each := _read_conversation(place, raw)).is_learnt]
     if not found:
         raise TrainingRefused(f"{path}: expected a row with a move to learn from, got moves of weight 0 alone")
     return found
@@ -155,14 +155,14 @@ def read_objects(path: Path) -> list[tuple[str, Any]]:
 
 def _objects(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     if text.lstrip().startswith("["):
-        yield from ((f"row {number}", raw) for number, raw in enumerate(_json(str(path), text), 1))
+        yield from ((f"row {number}", raw) for number, raw in enumerate(_parse_json_at(str(path), text), 1))
         return
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
-            yield f"line {number}", _json(f"{path}, line {number}", line)
+            yield f"line {number}", _parse_json_at(f"{path}, line {number}", line)
 
 
-def _json(place: str, text: str) -> Any:
+def _parse_json_at(place: str, text: str) -> Any:
     try:
         return parse_json(text)
     except RepeatedField as error:
@@ -171,7 +171,7 @@ def _json(place: str, text: str) -> Any:
         raise TrainingRefused(f"{place}: expected JSON, got {shown(text)}: {error}") from None
 
 
-def _conversation(place: str, raw: Any) -> Conversation:
+def _read_conversation(place: str, raw: Any) -> Conversation:
     raw = _of_one_move(raw) if isinstance(raw, dict) and "messages" not in raw and "target" in raw else raw
     messages = raw.get("messages") if isinstance(raw, dict) else None
     if not isinstance(messages, list) or not messages:

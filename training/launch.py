@@ -33,7 +33,7 @@ _GO_ON = "the same command goes on from the last checkpoint"
 
 def main(arguments: list[str] | None = None) -> int:
     """Start the processes, wait for all of them and return the exit code of the training."""
-    options, training = _parser().parse_known_args(arguments)
+    options, training = _launch_argument_parser().parse_known_args(arguments)
     try:
         file = find_launcher(options.launcher)
         count = _processes(file, options.devices)
@@ -155,7 +155,7 @@ def _port() -> int:
         return port
 
 
-def _parser() -> argparse.ArgumentParser:
+def _launch_argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m training.launch", description="Train in several processes.", allow_abbrev=False
     )

@@ -68,7 +68,7 @@ class ReferenceLogProbs:
         if not sequences:
             return []
         counts = [len(learnt_spans(each)) for each in sequences]
-        path = self._folder / f"{self._key(sequences)}.safetensors"
+        path = self._folder / f"{self._hash_of_sequences(sequences)}.safetensors"
         found = _load_values(path, sum(counts))
         if any_process(found is None, own_device(self._config)) or found is None:
             found = self._computed(sequences)
@@ -81,7 +81,7 @@ class ReferenceLogProbs:
                 _store_values(path, found)
         return [tuple(each.tolist()) for each in found.split(counts)]
 
-    def _key(self, sequences: Sequence[MarkedTokens]) -> str:
+    def _hash_of_sequences(self, sequences: Sequence[MarkedTokens]) -> str:
         found = hashlib.sha256(f"{self._identity} {self._config.precision}".encode())
         for each in sequences:
             spans = [(span.begin, span.end) for span in learnt_spans(each)]

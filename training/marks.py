@@ -121,25 +121,25 @@ class Marks:
         self._longest = max(map(len, signs))
         removed = "".join(each for each in removed if len(each) == 1)
         self._removed = {ord(each): " " for each in removed}
-        self._remembered = lru_cache(_REMEMBERED)(self._broken)  # each turn of a match repeats the earlier ones
+        self._remembered = lru_cache(_REMEMBERED)(self._break_marks)  # each turn of a match repeats the earlier ones
 
     def broken(self, text: str) -> str:
         """The text with a space after the first character of each mark, and of possible parts of marks at its ends."""
         if not self._has_tokens and not _BEGINS.search(text) and ">" not in text[: self._longest]:
             return text
-        return self._remembered(text) if len(text) <= _LONGEST_REMEMBERED else self._broken(text)
+        return self._remembered(text) if len(text) <= _LONGEST_REMEMBERED else self._break_marks(text)
 
-    def _broken(self, text: str) -> str:
+    def _break_marks(self, text: str) -> str:
         if self._removed:
             text = text.translate(self._removed)
-        while places := self._places(text):
+        while places := self._places_for_spaces(text):
             if None in places:  # a mark begins within one character, such as a unit of measurement
                 text = "".join(each if len(_FOLDING[ord(each)]) < 2 else _FOLDING[ord(each)] for each in text)
             else:
-                text = "".join(_parts(text, sorted(places)))
+                text = "".join(_parts_with_spaces(text, sorted(places)))
         return text
 
-    def _places(self, text: str) -> set[int | None]:
+    def _places_for_spaces(self, text: str) -> set[int | None]:
         """Where to insert spaces: before the characters at these indices; None for a place within a character."""
         found: set[int | None] = {
             match.start() + 1 + _blanks(text, match.start()) for match in self._exact.finditer(text)
@@ -251,7 +251,7 @@ def _in_original(text: str, places: set[int]) -> set[int | None]:
     return found
 
 
-def _parts(text: str, places: Sequence[Any]) -> Iterator[str]:
+def _parts_with_spaces(text: str, places: Sequence[Any]) -> Iterator[str]:
     begin = 0
     for at in places:
         yield text[begin:at]

@@ -56,15 +56,15 @@ class MlflowRun:
             return
         try:
             if event == "started":
-                self._begin(facts)
+                self._begin_run(facts)
             elif self._run:
-                self._follow(event, facts)
+                self._log_event(event, facts)
         except Exception as error:  # whatever a store, a server or the package raises: the training goes on
             self._given_up = True
             said = _PASSWORD.sub("//", " ".join(str(error).split())) or type(error).__name__
             self._warn(f"{URI}: the training goes on without MLflow: {said[:300]}")
 
-    def _begin(self, facts: Mapping[str, Any]) -> None:
+    def _begin_run(self, facts: Mapping[str, Any]) -> None:
         if find_spec("mlflow") is None:
             raise ModuleNotFoundError("expected the package mlflow-skinny or mlflow beside Parlor, got neither")
         for name, value in _PATIENCE.items():
@@ -89,7 +89,7 @@ class MlflowRun:
         ]
         self._client.log_batch(self._run, params=params)
 
-    def _follow(self, event: str, facts: Mapping[str, Any]) -> None:
+    def _log_event(self, event: str, facts: Mapping[str, Any]) -> None:
         if event in ("step", "eval"):
             now = int(time.time() * 1000)
             metrics = [

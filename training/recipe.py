@@ -183,7 +183,7 @@ def train(
         **found.counts, trained=sum(each.numel() for each in model.parameters() if each.requires_grad),
         **{name: rows.too_long[name] + (aside.too_long[name] if aside else 0) for name in TOO_LONG},
         resumed_from=last and last.name, processes=processes(),
-        config={**_settings(config), "threads": torch.get_num_threads(), "max_length": render.longest},
+        config={**_settings_without_paths(config), "threads": torch.get_num_threads(), "max_length": render.longest},
     )  # fmt: skip
     if last and is_over(last):
         trainer.take_up(last)
@@ -209,7 +209,7 @@ def _refuse_empty(rows: Rows, purpose: str, render: Renderer) -> None:
         )
 
 
-def _settings(config: Config) -> dict[str, Any]:
+def _settings_without_paths(config: Config) -> dict[str, Any]:
     """All fields except files and folders, with defaults for those not given."""
     return {name: value for name, value in config if name not in _NO_SETTINGS}
 

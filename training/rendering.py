@@ -173,7 +173,7 @@ class Renderer:
         if not OPENING.search(str(self._tokenizer.chat_template)):
             return False
         try:
-            [prompt] = self._texts([[{"role": "user", "content": _EXAMPLE}]], ask=True)
+            [prompt] = self._rendered_texts([[{"role": "user", "content": _EXAMPLE}]], ask=True)
         except TrainingRefused:
             return True  # it does not accept this chat
         return _lets_reason(prompt)
@@ -200,7 +200,7 @@ class Renderer:
         Raises Refused where the template cannot take the conversation, or a single turn that does not fit is to
         be refused.
         """
-        messages = [{**each, "content": self._said(each["content"])} for each in messages]
+        messages = [{**each, "content": self._without_control_tokens(each["content"])} for each in messages]
         known = len(self._tokenizer)
         if any(not 0 <= token < known for ids in sampled or () for token in ids):
             raise TrainingRefused(f"expected ids from 0 to {known - 1}, got others; leave the row's tokenizer out")
@@ -210,10 +210,10 @@ class Renderer:
         sequences: list[MarkedTokens] = []
         rendered: list[int] = []  # the last sequence, with turns as the template has them
         done: Counter[str] = Counter()
-        for at, turn in zip(turns, self._turns(messages, turns), strict=True):
+        for at, turn in zip(turns, self._turns_with_prompts(messages, turns), strict=True):
             what = frozenset[str]()
             if len(turn.ids) > self.longest:
-                turn, what = self._fitted(messages[: at + 1], turn)
+                turn, what = self._fit_last_turn(messages[: at + 1], turn)
                 done |= Counter(what)
             if SKIPPED in what:
                 continue
@@ -239,7 +239,7 @@ class Renderer:
 
         Raises Refused where the template cannot take the conversation, or not even the rules and the last turn fit.
         """
-        messages = [{**each, "content": self._said(each["content"])} for each in messages]
+        messages = [{**each, "content": self._without_control_tokens(each["content"])} for each in messages]
         longest = self.longest - min(most, max(1, self.longest // _ROOM))
         [ids] = self._encode([messages], ask=True)
         asked = {"role": "assistant", "content": ""}
@@ -258,24 +258,33 @@ class Renderer:
             fewest = len(ids)
         return ids
 
-    def _said(self, text: str) -> str:
+    def _without_control_tokens(self, text: str) -> str:
         """A text in which nothing can be read as a control token."""
         return without_control(text, self._control) if self._marks is None else self._marks.broken(text)
 
-    def _turns(self, messages: Sequence[Message], turns: Sequence[int]) -> list[_Turn]:
+    def _turns_with_prompts(self, messages: Sequence[Message], turns: Sequence[int]) -> list[_Turn]:
         """The assistant's turns at these indices, each with the prompt that asks for it."""
-        prompts = self._texts([messages[:at] for at in turns], ask=True)
+        prompts = self._rendered_texts([messages[:at] for at in turns], ask=True)
         # A prompt that ends in a closed block asks for no reasoning.
         thoughts = [
-            self._said(messages[at].get("reasoning") or "").strip() if _lets_reason(prompt) else ""
+            self._without_control_tokens(messages[at].get("reasoning") or "").strip() if _lets_reason(prompt) else ""
             for at, prompt in zip(turns, prompts, strict=True)
         ]
         answers = [
             {**messages[at], "reasoning_content": thought} if thought else messages[at]
             for at, thought in zip(turns, thoughts, strict=True)
         ]
-        wholes = self._texts([[*messages[:at], each] for at, each in zip(turns, answers, strict=True)], ask=False)
-        parts = zip(prompts, wholes, thoughts, self._ids(prompts), self._ids(wholes), strict=True)
+        wholes = self._rendered_texts(
+            [[*messages[:at], each] for at, each in zip(turns, answers, strict=True)], ask=False
+        )
+        parts = zip(
+            prompts,
+            wholes,
+            thoughts,
+            self._ids_of_rendered_texts(prompts),
+            self._ids_of_rendered_texts(wholes),
+            strict=True,
+        )
         return [self._turn(*each) for each in parts]
 
     def _turn(self, asked: str, answered: str, thought: str, prompt: list[int], whole: list[int]) -> _Turn:
@@ -291,21 +300,21 @@ class Renderer:
         else:
             raise TrainingRefused(_ASKED_OTHERWISE)
         if begin == asked and not lead and not thought:
-            return _Turn(prompt, [], self._split(prompt, whole))
+            return _Turn(prompt, [], self._tokens_after_prompt(prompt, whole))
         mark = opening or self._opening
         if thought and thought not in lead:
             lead = as_block(thought, mark, is_open=bool(opening))
         elif opening and lead in ("", CLOSING_OF[ANALYSIS]):
             lead = as_block("", mark, is_open=True)
-        ids, end = self._pieces([lead, move])
+        ids, end = self._ids_of_pieces([lead, move])
         if thought:
             return _Turn(prompt, [], ids + self._up_to_end(end))
         return _Turn(prompt, ids, self._up_to_end(end))
 
     def _encode(self, conversations: Sequence[Sequence[Message]], ask: bool) -> list[list[int]]:
-        return self._ids(self._texts(conversations, ask))
+        return self._ids_of_rendered_texts(self._rendered_texts(conversations, ask))
 
-    def _texts(self, conversations: Sequence[Sequence[Message]], ask: bool) -> list[str]:
+    def _rendered_texts(self, conversations: Sequence[Sequence[Message]], ask: bool) -> list[str]:
         """Conversations rendered by the template. Reasoning is included only as `reasoning_content`."""
         if not conversations:
             return []
@@ -318,15 +327,15 @@ class Renderer:
             raise TrainingRefused(f"the chat template cannot take it: {' '.join(str(error).split())}") from None
         return texts
 
-    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+    def _ids_of_rendered_texts(self, texts: Sequence[str]) -> list[list[int]]:
         """The tokens of conversations that the template has rendered."""
-        return [[*self._begin, *ids] for ids in self._pieces(texts)]
+        return [[*self._begin, *ids] for ids in self._ids_of_pieces(texts)]
 
-    def _pieces(self, texts: Sequence[str]) -> list[list[int]]:
+    def _ids_of_pieces(self, texts: Sequence[str]) -> list[list[int]]:
         found: list[list[int]] = self._tokenizer(list(texts), add_special_tokens=False)["input_ids"] if texts else []
         return found
 
-    def _split(self, prompt: list[int], whole: list[int]) -> list[int]:
+    def _tokens_after_prompt(self, prompt: list[int], whole: list[int]) -> list[int]:
         """The tokens after the prompt, up to the end of the turn."""
         if whole[: len(prompt)] != prompt:
             raise TrainingRefused(_ASKED_OTHERWISE)
@@ -342,7 +351,7 @@ class Renderer:
             )
         return ids[: ends[-1] + 1]
 
-    def _fitted(self, messages: Sequence[Message], turn: _Turn) -> tuple[_Turn, frozenset[str]]:
+    def _fit_last_turn(self, messages: Sequence[Message], turn: _Turn) -> tuple[_Turn, frozenset[str]]:
         """The last turn, which is too long, with as many old turns dropped as necessary, and which of TOO_LONG was
         done.
 
@@ -351,7 +360,7 @@ class Renderer:
         """
 
         def last_turn(kept: Sequence[Message]) -> _Turn:
-            [found] = self._turns(kept, [len(kept) - 1])
+            [found] = self._turns_with_prompts(kept, [len(kept) - 1])
             return found
 
         done = frozenset[str]()
@@ -362,13 +371,13 @@ class Renderer:
             if len(turn.ids) <= self.longest:
                 return turn, done
         if self._too_long == REFUSE:
-            raise TrainingRefused(self._refusal(len(turn.ids)))
+            raise TrainingRefused(self._reason_turn_is_refused(len(turn.ids)))
         room = self.longest - len(turn.prompt) - len(turn.lead)
         if self._too_long == SKIP or room < 1:
             return turn, frozenset({SKIPPED})
         return turn._replace(target=turn.target[:room]), done | {CUT}
 
-    def _refusal(self, fewest: int) -> str:
+    def _reason_turn_is_refused(self, fewest: int) -> str:
         """Why a turn with `fewest` tokens in its shortest form does not fit, and what would help."""
         if self.longest < self._of_model:
             limit, more = "max_length", f"raise max_length (the model can take {self._of_model})"

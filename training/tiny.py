@@ -58,7 +58,7 @@ def words_of(
     counts: Counter[str] = Counter()
     for text in (message["content"] for each in conversations for message in each.messages):
         said = without_control(text, CONTROL) if renderer == FIRST_RENDERER else marks.broken(text)
-        counts.update(_pieces(splitter, said))
+        counts.update(_normalized_words(splitter, said))
     words = [word for word, count in sorted(counts.items(), key=lambda each: (-each[1], each[0])) if count >= min_count]
     if not words:
         raise TrainingRefused(f"min_count: expected words that occur {min_count} times in the rows, got none; lower it")
@@ -126,5 +126,5 @@ def _splitter() -> Tokenizer:
     return splitter
 
 
-def _pieces(splitter: Tokenizer, text: str) -> list[str]:
+def _normalized_words(splitter: Tokenizer, text: str) -> list[str]:
     return [word for word, _ in splitter.pre_tokenizer.pre_tokenize_str(splitter.normalizer.normalize_str(text))]

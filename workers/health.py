@@ -38,10 +38,10 @@ def models(settings: Settings) -> bool:
 
 def upkeep(settings: Settings) -> bool:
     """Whether an upkeep process, on any machine, currently holds its lease."""
-    return _holds(settings, UPKEEP)
+    return _is_lease_held(settings, UPKEEP)
 
 
-def _holds(settings: Settings, lease: str) -> bool:
+def _is_lease_held(settings: Settings, lease: str) -> bool:
     """Whether a lease of that name is currently held."""
     engine = open_engine(settings.database_url)
     try:
@@ -57,7 +57,7 @@ def worker(queue: str) -> Callable[[Settings], bool]:
 
     def answers(settings: Settings) -> bool:
         if not settings.has_broker:
-            return _holds(settings, sign_of_worker(queue))
+            return _is_lease_held(settings, sign_of_worker(queue))
         with Celery("health", broker=settings.broker_url) as celery:
             return bool(celery.control.ping(destination=[f"{queue}@{socket.gethostname()}"], timeout=SECONDS, limit=1))
 

@@ -111,7 +111,7 @@ class ModelServer:
                 loop.add_signal_handler(number, self.stop)
         error = None
         try:
-            await self._watch()
+            await self._watch_until_stopped()
         except EngineFailed as failed:
             error = failed.message
             raise
@@ -126,8 +126,8 @@ class ModelServer:
         """Ask this process to end soon, together with the engine's process."""
         self._stop.set()
 
-    async def _watch(self) -> None:
-        self._start()
+    async def _watch_until_stopped(self) -> None:
+        self._start_process()
         probe: asyncio.Task[str | None] | None = None
         unloading: asyncio.Task[None] | None = None
         probe_at = renew_at = unload_at = time.monotonic()
@@ -137,7 +137,7 @@ class ModelServer:
                 probe.cancel()
                 probe = None
             if probe is not None and probe.done():
-                self._take(probe.result())
+                self._take_probe_result(probe.result())
                 probe, probe_at = None, now + (START_PROBES_EVERY if self._state != READY else self._timing.every)
             if probe is None and now >= probe_at and (self._process is None or self._process.alive):
                 probe = asyncio.create_task(self._probe())
@@ -145,7 +145,7 @@ class ModelServer:
                 self._late()
             if now >= renew_at:
                 renew_at = now + RENEW_EVERY
-                self._write()
+                self._store_status()
             if now >= unload_at and self._state == READY and self._served.lora_rank is not None:
                 unload_at = now + UNLOAD_EVERY
                 if unloading is None or unloading.done():
@@ -160,7 +160,7 @@ class ModelServer:
 
     # ---- The engine's process --------------------------------------------------------
 
-    def _start(self) -> None:
+    def _start_process(self) -> None:
         self._began = time.monotonic()
         if self._process is not None:
             try:
@@ -174,16 +174,16 @@ class ModelServer:
             return False
         self._process.new_lines()  # keeps its log small
         if (end := self._process.died()) is not None:
-            self._ended(self._process, end)
+            self._plan_restart(self._process, end)
             return True
         if self._process.start_at is not None and time.monotonic() >= self._process.start_at:
             self._restarts += 1
-            self._start()
-            self._write(restarts=self._restarts)
+            self._start_process()
+            self._store_status(restarts=self._restarts)
             return True
         return False
 
-    def _ended(self, process: ManagedProcess, end: str) -> None:
+    def _plan_restart(self, process: ManagedProcess, end: str) -> None:
         """Handle the end of the process: set when to restart it. Raises EngineFailed where that would not help."""
         lines = process.last_lines()
         last = f" ({lines[-1].strip()[:300]})" if lines else ""
@@ -248,17 +248,17 @@ class ModelServer:
             raise EngineFailed(f"{self._name}: expected a server that answers for it, got this: {why}")
         return why
 
-    def _take(self, why: str | None) -> None:
+    def _take_probe_result(self, why: str | None) -> None:
         """Handle the result of a probe: None for an answer, else why there is none."""
         now = time.monotonic()
         if why is None:
             if self._state != READY:
                 self._answered_since = now
-                self._say(f"{self._name} is served by {self._engine} at {self._served.base_url}")
+                self._print_line(f"{self._name} is served by {self._engine} at {self._served.base_url}")
             elif now - self._answered_since > STEADY:
                 self._pauses.begin_anew()
             self._state = READY
-            self._write(seen_at=datetime.now(UTC))
+            self._store_status(seen_at=datetime.now(UTC))
         elif self._state == STARTING:
             if self._process is None:
                 raise EngineFailed(f"{self._name}: expected a server that answers for it, got this: {why}")
@@ -266,9 +266,9 @@ class ModelServer:
             self._kill(why)
 
     def _away(self, why: str) -> None:
-        self._say(f"{self._name}: {why}")
+        self._print_line(f"{self._name}: {why}")
         self._state = AWAY
-        self._write(error=why)
+        self._store_status(error=why)
 
     # ---- Adapters over its checkpoint -------------------------------------------------
 
@@ -293,7 +293,7 @@ class ModelServer:
 
     # ---- What others know of it -----------------------------------------------------------
 
-    def _write(self, **changes: object) -> None:
+    def _store_status(self, **changes: object) -> None:
         """Store the current status in the row. An unavailable database is tolerated. Raises EngineFailed for a lost
         row.
         """
@@ -306,7 +306,7 @@ class ModelServer:
             raise EngineFailed(f"{self._name}: expected to be the one command that serves it, got another one")
 
     @staticmethod
-    def _say(line: str) -> None:
+    def _print_line(line: str) -> None:
         print(line, flush=True)
 
 
@@ -326,14 +326,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with reading(database) as session:
             row = session.get_one(LanguageModel, given.model)
             session.expunge_all()
-        asyncio.run(_serve(database, settings, row, given))
+        asyncio.run(_serve_model(database, settings, row, given))
     except AppError as error:
         print(f"error: {error.message}", file=sys.stderr)
         return 1
     return 0
 
 
-async def _serve(database: Engine, settings: Settings, row: LanguageModel, given: argparse.Namespace) -> None:
+async def _serve_model(database: Engine, settings: Settings, row: LanguageModel, given: argparse.Namespace) -> None:
     timing = Timing(given.every, given.deadline, given.start)
     await ModelServer(database, settings, row, timing, given.command).run()
 

@@ -63,17 +63,17 @@ async def _load_offered(database: Engine, settings: Settings) -> None:
     while True:
         await asyncio.sleep(LOOK_EVERY)
         try:
-            offered = await asyncio.to_thread(_offered, database)
+            offered = await asyncio.to_thread(_offered_local_models, database)
         except SQLAlchemyError:  # the database is away, or has no tables yet
             continue
         tried &= offered.keys()
         for name, spec in offered.items():
             if name not in tried and _has_room(spec, settings):
                 tried.add(name)
-                await _load(spec, settings)
+                await _load_model(spec, settings)
 
 
-def _offered(database: Engine) -> dict[str, PlayerSpec]:
+def _offered_local_models(database: Engine) -> dict[str, PlayerSpec]:
     """The local models that are offered to people and not computed by a server, by name."""
     with reading(database) as session:
         specs = [player_spec(row) for row in partners(session)]
@@ -88,7 +88,7 @@ def _has_room(spec: PlayerSpec, settings: Settings) -> bool:
     return scheduler.has_room(player.checkpoint)
 
 
-async def _load(spec: PlayerSpec, settings: Settings) -> None:
+async def _load_model(spec: PlayerSpec, settings: Settings) -> None:
     """Load the model by asking it for one token."""
     try:
         player = cast(ChatPlayer, make_player(spec, settings.home))

@@ -80,7 +80,7 @@ class Supervisor:
             self._environment["MODELS_PROCESS"] = "true"
         # The web process loads while the database is brought up to date, and serves when the gate's far end is closed.
         near, far = os.pipe()
-        self._gate = open(far, "wb")  # noqa: PTH123, SIM115 - a file descriptor, closed by _start or _stop
+        self._gate = open(far, "wb")  # noqa: PTH123, SIM115 - a file descriptor, closed by _start_all or _stop_all
         self._trainer: ManagedProcess | None = None  # the worker of trainings
         self._children = [self._managed(program) for program in programs(settings, server, listener.fileno(), near)]
 
@@ -97,7 +97,7 @@ class Supervisor:
             if self._settings.has_broker and self._settings.REDIS_URL:
                 self._wait_for_redis()
             if self._stop_asked_at is None:
-                self._start()
+                self._start_all()
             while self._stop_asked_at is None:
                 self._keep_alive()
                 time.sleep(TICK)
@@ -105,7 +105,7 @@ class Supervisor:
             self._in_a_hurry = True  # nobody has been served yet
             raise
         finally:
-            self._stop()
+            self._stop_all()
 
     def _ask_to_stop(self, _number: int, _frame: FrameType | None) -> None:
         if self._stop_asked_at is None:
@@ -113,7 +113,7 @@ class Supervisor:
         elif time.monotonic() - self._stop_asked_at > SAME_REQUEST:
             self._in_a_hurry = True
 
-    def _start(self) -> None:
+    def _start_all(self) -> None:
         waiting = {child.name: child for child in self._children}
         embedded = waiting.pop("broker", None)
         if embedded:
@@ -121,7 +121,7 @@ class Supervisor:
         _start_first(waiting.pop("web"))
         # Not earlier: the web process takes longest to load, and does so meanwhile.
         import_module("workers.shared_modules").load(self._settings)
-        admin_link = self._prepare()
+        admin_link = self._prepare_database()
         self._gate.close()
         if embedded:
             self._wait_for("the broker", lambda: broker.answers(self._settings.redis_url))
@@ -174,7 +174,7 @@ class Supervisor:
         elif end == ending(installation.FAILED):  # it has said why
             child.start_at = time.monotonic() + INSTALL_AGAIN
 
-    def _prepare(self) -> str:
+    def _prepare_database(self) -> str:
         """Bring the database up to date, retrying however often that is killed; returns an admin link, or nothing if
         asked to stop. Raises Invalid where trying again cannot help.
         """
@@ -266,7 +266,7 @@ class Supervisor:
                 child.kill()
                 child.forgive()
 
-    def _stop(self) -> None:
+    def _stop_all(self) -> None:
         """End all children in order: SIGTERM, then SIGKILL after a few seconds or at a second request to stop."""
         self._gate.close()
         for names in STOPPING_ORDER:

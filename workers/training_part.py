@@ -99,7 +99,7 @@ class Installation:
 
     def run(self) -> str:
         """Install everything; returns why it failed, in one line, or nothing."""
-        self._tell(force=True)
+        self._note_state(force=True)
         remove_half_written()
         wanted, index = requirements(), torch_index(self._settings)
         constraints = ("-c", str(ROOT / "constraints.txt"))
@@ -154,16 +154,16 @@ class Installation:
         elif found := re.match(r"Progress (\d+) of (\d+)", line):
             done, whole = map(int, found.groups())
             self._state = replace(self._state, percent=100 * done // whole if whole else None)
-            self._tell()
+            self._note_state()
         elif found := re.match(r"(?:Downloading|Processing) (?:\S*/)?([^\s-]+)-\S+(?: \(([^)]+)\))?", line):
             name, size = found.groups()
             self._state = replace(self._state, step=f"{name}, {size}" if size else name, percent=None)
-            self._tell(force=True)
+            self._note_state(force=True)
         elif line.startswith("Installing collected packages"):
             self._state = replace(self._state, step="writing files", percent=None)
-            self._tell(force=True)
+            self._note_state(force=True)
 
-    def _tell(self, *, force: bool = False) -> None:
+    def _note_state(self, *, force: bool = False) -> None:
         if force or time.monotonic() - self._told_at > 1:
             self._told_at = time.monotonic()
             training_part.note(self._state)

@@ -103,7 +103,7 @@ def look_after(database: Engine, settings: Settings, owner: str, tell: Callable[
     for match_id in overdue:
         if live.end_overdue(database, match_id):
             log.info("a clock ran out", match=match_id)
-            _settle(database, match_id)
+            _settle_study_match(database, match_id)
             tell(match_id, False)
     _end_untouched(database, untouched, before, tell)
     _end_unanswered(database)
@@ -134,7 +134,7 @@ def _end_untouched(
     for match_id in untouched:
         if live.abandon(database, match_id, before):
             log.info("a match was left open for too long", match=match_id)
-            _settle(database, match_id)
+            _settle_study_match(database, match_id)
             tell(match_id, False)
 
 
@@ -177,7 +177,7 @@ def _end_unanswered(database: Engine) -> None:
                 log.info("a person did not come back to a match", enrolment=number)
 
 
-def _settle(database: Engine, match_id: str) -> None:
+def _settle_study_match(database: Engine, match_id: str) -> None:
     """Apply the end of a match to the study that it belongs to, if any."""
     with writing(database) as session:
         study_matches.settle(session, match_id)

@@ -234,7 +234,7 @@ class WebWorker(GeventWorker):
         self._per_address[address] += 1
         reader = ClientReader(client, self._waited_for)
         try:
-            self._serve(listener.getsockname(), reader, addr)
+            self._serve_connection(listener.getsockname(), reader, addr)
         finally:
             close(client)
             reader.expect_nothing()
@@ -242,7 +242,7 @@ class WebWorker(GeventWorker):
             if not self._per_address[address]:
                 del self._per_address[address]
 
-    def _serve(self, name: Any, reader: ClientReader, addr: Any) -> None:
+    def _serve_connection(self, name: Any, reader: ClientReader, addr: Any) -> None:
         """Answer requests one by one; a client disconnected before all was read is drained of a small amount."""
         client, request, early = reader.sock, None, False
         client.settimeout(SEND_SECONDS)
@@ -259,7 +259,7 @@ class WebWorker(GeventWorker):
         except TimeoutError:
             early = request is None and reader.received > 0
             if early:
-                self._send(client, _SLOW)
+                self._send_answer(client, _SLOW)
         except OSError:
             pass  # the client is gone
         except Exception as error:
@@ -269,7 +269,7 @@ class WebWorker(GeventWorker):
             close_graceful(client, DRAIN_SECONDS, DRAIN_BYTES)
 
     @staticmethod
-    def _send(client: Any, answer: bytes) -> None:
+    def _send_answer(client: Any, answer: bytes) -> None:
         with contextlib.suppress(OSError):
             client.sendall(answer)
 

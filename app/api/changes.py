@@ -70,21 +70,21 @@ class ChangeRequest:
         if self._key is None:
             return None
         with reading() as session:
-            return self._known(session, datetime.now(UTC))
+            return self._stored_answer(session, datetime.now(UTC))
 
     def make(self, work: Callable[[Session], Change]) -> ChangeAnswer:
         """Do what was requested in a transaction of its own, unless it was done before.
 
         `work` has no access to the request. Raises what it raises, and KeyReused.
         """
-        return write(lambda session: self._once(session, work))
+        return write(lambda session: self._make_and_log_once(session, work))
 
-    def _once(self, session: Session, work: Callable[[Session], Change]) -> ChangeAnswer:
+    def _make_and_log_once(self, session: Session, work: Callable[[Session], Change]) -> ChangeAnswer:
         now, keyed = datetime.now(UTC), self._key is not None
         if keyed:
             old = update(ApiRequest).where(ApiRequest.key.is_not(None), ApiRequest.at <= now - KEPT)
             session.execute(old.values(key=None, digest=None, status=None, answer=None))
-            if (known := self._known(session, now)) is not None:
+            if (known := self._stored_answer(session, now)) is not None:
                 return known
         row = ApiRequest(
             token_id=self._holder.token_id,
@@ -105,7 +105,7 @@ class ChangeRequest:
             row.status, row.answer = change.status, change.answer
         return ChangeAnswer(change.answer, change.status, new=True)
 
-    def _known(self, session: Session, now: datetime) -> ChangeAnswer | None:
+    def _stored_answer(self, session: Session, now: datetime) -> ChangeAnswer | None:
         """The stored answer for the key of this request. Raises KeyReused if that was a different request."""
         same = select(ApiRequest).where(ApiRequest.token_id == self._holder.token_id, ApiRequest.key == self._key)
         found = session.scalar(same.where(ApiRequest.at > now - KEPT))

@@ -108,7 +108,7 @@ def follow_job(kind: JobKind[Any], number: int) -> Response:
     token = holder().token_id
     if _open[token] >= MOST:
         raise TooManyStreams(f"expected at most {MOST} streams at once with a token, got more; end some of them")
-    stream = _events(look, first, last, _is_valid(db.engine, secret()))
+    stream = _server_sent_events(look, first, last, _is_valid(db.engine, secret()))
     response = Response(_counted(stream, token), mimetype=_EVENT_STREAM)
     response.headers["X-Accel-Buffering"] = "no"  # for nginx, which would otherwise buffer events
     return response
@@ -154,7 +154,9 @@ def _counted(stream: Iterator[str], token: int) -> Iterator[str]:
         _open[token] -= 1
 
 
-def _events(look: Callable[[], _Look], now: _Look, last: str | None, valid: Callable[[], bool]) -> Iterator[str]:
+def _server_sent_events(
+    look: Callable[[], _Look], now: _Look, last: str | None, valid: Callable[[], bool]
+) -> Iterator[str]:
     """The events from the first look on; by then the request has ended."""
     began = said = time.monotonic()
     told, status = last, ""  # the last event, and the last status seen

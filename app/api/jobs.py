@@ -138,18 +138,18 @@ def create_job(kind: JobKind[Any]) -> Response:
     creation = creation_of(kind)
     if creation is None:
         raise MethodNotAllowed(valid_methods=["GET"])
-    made = attempt.made_before() or _create(kind, creation, attempt, body)
+    made = attempt.made_before() or _create_jobs(kind, creation, attempt, body)
     response = made.response()
     response.headers["Location"] = made.answer["url"]
     return response
 
 
-def _create(kind: JobKind[Any], creation: JobCreation[Any], attempt: ChangeRequest, body: JSON) -> ChangeAnswer:
+def _create_jobs(kind: JobKind[Any], creation: JobCreation[Any], attempt: ChangeRequest, body: JSON) -> ChangeAnswer:
     asked, found = prepared(kind, *read_spec(creation.spec, body)), holder()
     by = Requester(found.user_id, found.user)
 
     def work(session: Session) -> Change:
-        return _changed(session, kind, create(session, kind, asked, by), status=201)
+        return _change_of_jobs(session, kind, create(session, kind, asked, by), status=201)
 
     made = attempt.make(work)
     if made.new:
@@ -163,7 +163,7 @@ def cancel_job(kind: JobKind[Any], number: int) -> Response:
     refuse_fields(json_body(needed=False), ())
 
     def work(session: Session) -> Change:
-        return _changed(session, kind, [kind.cancel(session, number).id])
+        return _change_of_jobs(session, kind, [kind.cancel(session, number).id])
 
     return ChangeRequest({}).make(work).response()
 
@@ -181,7 +181,7 @@ def change_tags(kind: JobKind[Any], number: int) -> Response:
     """Add tags to a job, remove tags, and add a note."""
     body = json_body()
     refuse_fields(body, tuple(_TAGS["properties"]))
-    added, removed = _names(body, "add"), _names(body, "remove")
+    added, removed = _tags_in_field(body, "add"), _tags_in_field(body, "remove")
     if not isinstance(text := body.get("note", ""), str):
         raise Invalid("note", expected="a text", got=text)
     by = holder().user
@@ -215,7 +215,7 @@ def resume_job(kind: JobKind[Any], number: int) -> Response:
     budget = JobBudget.read({} if given is None else given, "budget")
 
     def work(session: Session) -> Change:
-        return _changed(session, kind, [kind.resume(session, number, queued=True, budget=budget).id])
+        return _change_of_jobs(session, kind, [kind.resume(session, number, queued=True, budget=budget).id])
 
     made = ChangeRequest(body).make(work)
     if made.new:
@@ -223,7 +223,7 @@ def resume_job(kind: JobKind[Any], number: int) -> Response:
     return made.response()
 
 
-def _names(body: JSON, field: str) -> list[str]:
+def _tags_in_field(body: JSON, field: str) -> list[str]:
     """The tags in a field of a body. Raises Invalid."""
     names = body.get(field, [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -231,7 +231,7 @@ def _names(body: JSON, field: str) -> list[str]:
     return names
 
 
-def _changed(session: Session, kind: JobKind[Any], numbers: Sequence[int], status: int = 200) -> Change:
+def _change_of_jobs(session: Session, kind: JobKind[Any], numbers: Sequence[int], status: int = 200) -> Change:
     first = numbers[0]
     row = kind.get(session, first)
     answer = {

@@ -64,7 +64,7 @@ def list_matches(query: Mapping[str, Any]) -> Response:
     Continue with `next` at any time, also after the last page: no match is left out or repeated, whatever is written
     meanwhile. A match is checked against the filter when its place in the order is read.
     """
-    choice, after = _choice(query), _place(query)
+    choice, after = _match_filter(query), _place_of_cursor(query)
 
     def read(session: Session) -> tuple[list[JSON], Place | None, bool]:
         check_known(session, choice)
@@ -114,11 +114,11 @@ def export_table(name: str, query: Mapping[str, Any]) -> Response:
     return csv_download(name, {field: str(value) for field, value in query.items()})
 
 
-def _choice(query: Mapping[str, Any]) -> MatchFilter:
+def _match_filter(query: Mapping[str, Any]) -> MatchFilter:
     return read_choice({name: str(query[name]) for name in NAMES if name in query})
 
 
-def _place(query: Mapping[str, Any]) -> Place | None:
+def _place_of_cursor(query: Mapping[str, Any]) -> Place | None:
     if not (place := place_in(query)):
         return None
     try:

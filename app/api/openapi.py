@@ -66,7 +66,7 @@ _ERROR: Schema = {
 @operation("GET", "/openapi.json", scope=None, answer={"type": "object", "required": ["openapi", "paths"]})
 def openapi() -> Response:
     """This description of the API, as OpenAPI 3.1"""
-    response = json_answer_of(_text(tuple(JOB_KINDS)))
+    response = json_answer_of(_description_text(tuple(JOB_KINDS)))
     response.headers["Cache-Control"] = "no-cache"  # may be cached, but is revalidated with its ETag
     response.add_etag()
     response.make_conditional(request)
@@ -74,7 +74,7 @@ def openapi() -> Response:
 
 
 @lru_cache(maxsize=1)
-def _text(_kinds: tuple[JobKind[Any], ...]) -> str:
+def _description_text(_kinds: tuple[JobKind[Any], ...]) -> str:
     """The description as it is sent, built once for the known kinds of jobs."""
     return as_text(document())
 
@@ -84,7 +84,7 @@ def document() -> JSON:
     schemas: dict[str, Any] = {"Error": _ERROR}
     paths: dict[str, dict[str, Any]] = {}
     for each, kind in operations():
-        paths.setdefault(path_of(each, kind), {})[each.method.lower()] = _described(each, kind, schemas)
+        paths.setdefault(path_of(each, kind), {})[each.method.lower()] = _operation_object(each, kind, schemas)
     return {
         "openapi": "3.1.1",
         "info": {
@@ -131,12 +131,12 @@ def summary_of(each: Operation, kind: JobKind[Any] | None) -> str:
     return each.summary if kind is None else f"{kind.plural.capitalize()}: {each.summary}"
 
 
-def _described(each: Operation, kind: JobKind[Any] | None, schemas: dict[str, Any]) -> JSON:
+def _operation_object(each: Operation, kind: JobKind[Any] | None, schemas: dict[str, Any]) -> JSON:
     found: JSON = {
         "operationId": _id_of(each, kind),
         "tags": [kind.plural if kind is not None else each.rule.split("/")[1].partition(".")[0]],
         "summary": summary_of(each, kind),
-        "parameters": [*_parameters(each)],
+        "parameters": [*_parameter_objects(each)],
         "responses": {
             str(each.status): {
                 "description": each.summary,
@@ -160,7 +160,7 @@ def _described(each: Operation, kind: JobKind[Any] | None, schemas: dict[str, An
     return found
 
 
-def _parameters(each: Operation) -> Iterator[JSON]:
+def _parameter_objects(each: Operation) -> Iterator[JSON]:
     for converter, name in PART.findall(each.rule):
         if converter != "job_kind":
             schema = each.parts.get(name, _NUMBER if converter == "int" else _TEXT)

@@ -189,7 +189,7 @@ def json_body(*, needed: bool = True) -> JSON:
             request.data, parse_constant=_refuse_constant, parse_int=_whole_number, object_pairs_hook=_each_once
         )
     except (ValueError, RecursionError) as error:
-        raise Invalid("body", expected="a JSON object", got=Verbatim(_why(error))) from None
+        raise Invalid("body", expected="a JSON object", got=Verbatim(_json_error_text(error))) from None
     if not isinstance(body, dict):
         raise Invalid("body", expected="a JSON object", got=body)
     _refuse_unstorable(body)
@@ -228,7 +228,7 @@ def _shortened(text: str) -> Verbatim:
     return Verbatim(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…") if text else Verbatim("none")
 
 
-def _why(error: Exception) -> str:
+def _json_error_text(error: Exception) -> str:
     return "one nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 

@@ -158,14 +158,14 @@ def plain_schema(schema: Schema) -> dict[str, Any]:
         if name in ("properties", "$defs"):
             found[name] = {field: plain_schema(of) for field, of in value.items()}
         elif name in _KEYWORDS:
-            found[name] = _plain(value)
+            found[name] = _plain_schema_value(value)
     return found
 
 
-def _plain(value: Any) -> Any:
+def _plain_schema_value(value: Any) -> Any:
     if isinstance(value, dict):
         return plain_schema(value)
-    return [_plain(each) for each in value] if isinstance(value, list) else value
+    return [_plain_schema_value(each) for each in value] if isinstance(value, list) else value
 
 
 def _file_schema(field: Schema, word: str | None, sent: Schema = TEXT_FILE) -> Schema:

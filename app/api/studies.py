@@ -75,8 +75,8 @@ def show_study(number: int) -> Response:
             "study_id": row.id,
             "study": row.name,
             "design": written_design(newest),
-            "versions": _lines(session, VERSIONS, StudyVersion.study_id == number),
-            "waves": _lines(session, WAVES, Wave.study_id == number),
+            "versions": _matching_lines(session, VERSIONS, StudyVersion.study_id == number),
+            "waves": _matching_lines(session, WAVES, Wave.study_id == number),
         }
 
     return json_answer(in_worker_thread(db.engine, read))
@@ -184,7 +184,7 @@ def _scope_of(session: Session, number: int) -> ExportScope:
     return find_scope(session, f"{session.get_one(Study, wave.study_id).name}:{wave.name}")
 
 
-def _lines(session: Session, listing: Listing[Any], condition: Any) -> list[JSON]:
+def _matching_lines(session: Session, listing: Listing[Any], condition: Any) -> list[JSON]:
     """All lines of a list that meet the condition."""
     rows = listing.read(session, listing.order(""), where=[condition]).rows
     return as_json(listing.values(session, usual_columns(listing), listing.items(session, rows)))

@@ -20,11 +20,11 @@ def _held_out(session: Session, request: JobRequest[Any]) -> HeldOutQuestions:
     return training_overlap.held_out(session, request.home, (spec.model, spec.base), questions.questions)
 
 
-def _create(
+def _create_assessment(
     session: Session, request: JobRequest[Any], *, queued: bool, requester: Requester | None
 ) -> Sequence[Assessment]:
     spec, questions = request.spec, request.files["questions"]
     return [lifecycle.create(session, spec, questions, request.known, queued=queued, requester=requester)]
 
 
-CREATION = JobCreation(spec=AssessmentSpec, create=_create, prepare=_held_out)
+CREATION = JobCreation(spec=AssessmentSpec, create=_create_assessment, prepare=_held_out)

@@ -43,7 +43,7 @@ class AnswerPair(NamedTuple):
 
 def list_items(session: Session, rows: Sequence[Assessment]) -> list[AssessmentListItem]:
     """Assessments as items of a list."""
-    known = _models(session, rows)
+    known = _models_of_assessments(session, rows)
     items = job_items(session, ASSESSMENT, rows)
     return [
         AssessmentListItem(**vars(item), model=known[item.row.model_id], base=known[item.row.base_id]) for item in items
@@ -52,13 +52,13 @@ def list_items(session: Session, rows: Sequence[Assessment]) -> list[AssessmentL
 
 def progress_of(session: Session, rows: Sequence[Assessment]) -> dict[int, JSON]:
     """Each assessment's progress, as figures by name, by number; `at` changes when its page has more to show."""
-    known = _models(session, rows)
+    known = _models_of_assessments(session, rows)
     return {
         item.row.id: {
             **job_figures(item),
             **{name: getattr(item.row, name) for name in COUNTS},
             "estimated_tokens": item.row.estimated_tokens or None,
-            "cost": _cost(item.row, known),
+            "cost": _cost_of_calls(item.row, known),
         }
         for item in job_items(session, ASSESSMENT, rows)
     }
@@ -91,13 +91,13 @@ def figures_of(session: Session, row: Assessment) -> list[AssessmentFigures]:
     return assessment_figures([each["model"] for each in row.raters], pairs)
 
 
-def _models(session: Session, rows: Sequence[Assessment]) -> dict[int, LanguageModel]:
+def _models_of_assessments(session: Session, rows: Sequence[Assessment]) -> dict[int, LanguageModel]:
     """The models of these assessments, by number."""
     numbers = {number for row in rows for number in _models_of(row)}
     return {each.id: each for each in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(numbers)))}
 
 
-def _cost(row: Assessment, models: Mapping[int, LanguageModel]) -> float | None:
+def _cost_of_calls(row: Assessment, models: Mapping[int, LanguageModel]) -> float | None:
     """The cost of its calls in US dollars; None if unknown."""
     return known_cost(row, priced=all(prices_of_model(models[number]) is not None for number in _models_of(row)))
 

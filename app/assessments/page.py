@@ -10,7 +10,7 @@ from app.models import Assessment
 from app.registry.listing import model_cell
 
 
-def _mean(name: str, title: str) -> ListColumn:
+def _mean_rating_column(name: str, title: str) -> ListColumn:
     return fact(name, title, lambda each: Measured("rating", name, getattr(each, name)), numeric=True)
 
 
@@ -25,8 +25,8 @@ FIGURES = JobTable(
     [
         fact("aspect", "Rated"),
         fact("rater", "By", none=Phrase("all raters")),
-        _mean("model", "Model"),
-        _mean("base", "Base"),
+        _mean_rating_column("model", "Model"),
+        _mean_rating_column("base", "Base"),
         fact("difference", "Difference", lambda each: Difference(each.difference)),
         fact("questions", "Questions", lambda each: each.difference.n, numeric=True),
         fact("better", "Better", numeric=True),
@@ -52,7 +52,7 @@ _HINT = Phrase(
 )
 
 
-def _lead(item: AssessmentListItem) -> list[Phrase]:
+def _assessment_lead(item: AssessmentListItem) -> list[Phrase]:
     model, base = model_cell(item.model), model_cell(item.base)
     return [
         Phrase("%(model)s against %(base)s: both answer the same questions, on which neither was trained here.",
@@ -62,7 +62,7 @@ def _lead(item: AssessmentListItem) -> list[Phrase]:
 
 PAGE: JobPage[Assessment] = JobPage(
     kind=ASSESSMENT,
-    lead=_lead,
+    lead=_assessment_lead,
     like=lambda _each: True,
     progress=Phrase("%(done)s of %(all)s answers are rated"),
     figures=progress_of,

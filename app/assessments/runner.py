@@ -68,14 +68,16 @@ class _AssessmentWorker(CallingWorker):
         calls = self._calls(row, RATING_SAMPLING)
         template = self._row.template
         found = await together(
-            self._ratings(calls, ALIGNMENT_FORM, prompts.alignment_messages(question, text, template=template)),
-            self._ratings(calls, ENGAGEMENT_FORM, prompts.engagement_messages(question, text, template=template)),
+            self._ask_each_rater(calls, ALIGNMENT_FORM, prompts.alignment_messages(question, text, template=template)),
+            self._ask_each_rater(
+                calls, ENGAGEMENT_FORM, prompts.engagement_messages(question, text, template=template)
+            ),
         )
         self.writer.step(row.id, status=lifecycle.DONE, alignment=found[0], engagement=found[1])
         ratings = [rating for aspect in found for rating in aspect]
         self.writer.count(answers=1, ratings=len(ratings), unread_ratings=ratings.count(None))
 
-    async def _ratings(self, calls: ChatCalls, form: RatingForm, chat: Chat) -> list[float | None]:
+    async def _ask_each_rater(self, calls: ChatCalls, form: RatingForm, chat: Chat) -> list[float | None]:
         """One rating from each rater, in order."""
         asked = (rate(calls, f"{form.aspect} {place}", rater, chat, form) for place, rater in enumerate(self._raters))
         return [rating for rating, _ in await together(*asked)]

@@ -62,14 +62,14 @@ def sort_out(home: Path, datasets: Sequence[Dataset], questions: Sequence[str]) 
         with store.path_of(home, row).open("rb") as file:
             for raw in file:
                 line = json.loads(raw)
-                known |= by_text.intersection(map(_folded, _asked(line)))
+                known |= by_text.intersection(map(_folded, _questions_in_row(line)))
                 if (question := by_group.get(line.get("group", ""))) is not None:
                     known.add(question)
     unknown = [each for each in questions if _folded(each) not in known]
     return unknown, [each for each in questions if _folded(each) in known]
 
 
-def _asked(row: Mapping[str, Any]) -> Iterator[str]:
+def _questions_in_row(row: Mapping[str, Any]) -> Iterator[str]:
     """The questions in a row: each text, and the first paragraph of each."""
     said = [message["content"] for message in row.get("messages", ()) if message["role"] == "user"]
     said += [message["content"] for message in row.get("history", ()) if message["role"] == "user"]

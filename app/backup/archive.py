@@ -124,9 +124,9 @@ class ArchiveReader:
                 None, expected="a backup that can be read", got=Verbatim(error.strerror or error), subject=path
             ) from None
         except BROKEN:
-            raise self._broken("no manifest") from None
+            raise self._broken_backup_error("no manifest") from None
         if not intact:
-            raise self._broken("a manifest that was changed")
+            raise self._broken_backup_error("a manifest that was changed")
         self.manifest = self._manifest(text)
         self._check_names()
 
@@ -152,13 +152,13 @@ class ArchiveReader:
                 yield rows
                 rows, size = [], 0
         if count != entry.rows:
-            raise self._broken(f"{count} rows of {name}, expected {entry.rows}")
+            raise self._broken_backup_error(f"{count} rows of {name}, expected {entry.rows}")
         if rows:
             yield rows
 
     def file(self, name: str) -> Iterator[bytes]:
         """The bytes of a file. Raises Invalid at the end if it differs from what was written."""
-        return self._pieces(f"files/{name}", self.manifest.files[name])
+        return self._checked_pieces(f"files/{name}", self.manifest.files[name])
 
     @property
     def unpacked(self) -> int:
@@ -180,12 +180,12 @@ class ArchiveReader:
                     subject=self._path,
                 )
             if missing := [name for name in ("tables", "files") if name not in form]:
-                raise self._broken(f"a manifest without {missing[0]}")
+                raise self._broken_backup_error(f"a manifest without {missing[0]}")
             return _CONTENTS.validate_json(text, strict=True)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             place = shown(".".join(map(str, first["loc"]))) if first["loc"] else "it"
-            raise self._broken(f"a manifest in which {place} is wrong ({first['msg']})") from None
+            raise self._broken_backup_error(f"a manifest in which {place} is wrong ({first['msg']})") from None
 
     def _check_names(self) -> None:
         """Raises Invalid for files outside the places where a backup puts them."""
@@ -199,15 +199,15 @@ class ArchiveReader:
                 or first.casefold() in _RESERVED  # some disks ignore case
                 or first.casefold().startswith((".", f"{_DATABASE}-"))
             ):
-                raise self._broken(f"the file name {shown(name)}")
+                raise self._broken_backup_error(f"the file name {shown(name)}")
         for name in self.manifest.tables:
             if not name.isidentifier():
-                raise self._broken(f"the table {shown(name)}")
+                raise self._broken_backup_error(f"the table {shown(name)}")
         try:
             check_tree(list(self.manifest.files), "files")
             check_entries(self._zip.infolist(), "files")
         except Invalid as error:
-            raise self._broken(error.message) from None
+            raise self._broken_backup_error(error.message) from None
 
     # ---- The bytes
 
@@ -221,29 +221,29 @@ class ArchiveReader:
 
     def _parse_row(self, line: bytes, name: str, entry: TableEntry, number: int) -> list[Any]:
         if sum(map(line.count, (b",", b"[", b"{"))) > _MOST_VALUES:
-            raise self._broken(f"more than {_MOST_VALUES} values in row {number} of {name}")
+            raise self._broken_backup_error(f"more than {_MOST_VALUES} values in row {number} of {name}")
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
             row = None
         if not isinstance(row, list) or len(row) != len(entry.columns):
-            raise self._broken(f"no row of {len(entry.columns)} values as row {number} of {name}")
+            raise self._broken_backup_error(f"no row of {len(entry.columns)} values as row {number} of {name}")
         return row
 
     def _entry_lines(self, name: str, entry: ArchiveEntry) -> Iterator[bytes]:
         begun: list[bytes] = []
-        for piece in self._pieces(name, entry):
+        for piece in self._checked_pieces(name, entry):
             first, *others = piece.split(b"\n")
             begun.append(first)
             if sum(map(len, begun)) > _LONGEST_ROW:
-                raise self._broken(f"a row of more than {_LONGEST_ROW >> 20} MB in {name}")
+                raise self._broken_backup_error(f"a row of more than {_LONGEST_ROW >> 20} MB in {name}")
             for other in others:
                 yield b"".join(begun)
                 begun = [other]
         if any(begun):
-            raise self._broken(f"a row of {name} that breaks off")
+            raise self._broken_backup_error(f"a row of {name} that breaks off")
 
-    def _pieces(self, name: str, entry: ArchiveEntry) -> Iterator[bytes]:
+    def _checked_pieces(self, name: str, entry: ArchiveEntry) -> Iterator[bytes]:
         seen, size = hashlib.sha256(), 0
         try:
             with self._zip.open(name) as file:
@@ -254,11 +254,11 @@ class ArchiveReader:
                     seen.update(piece)
                     yield piece
         except BROKEN as error:
-            raise self._broken(f"{name}, which cannot be read ({error})") from None
+            raise self._broken_backup_error(f"{name}, which cannot be read ({error})") from None
         if size != entry.size or seen.hexdigest() != entry.sha256:
-            raise self._broken(f"other bytes in {name} than were written")
+            raise self._broken_backup_error(f"other bytes in {name} than were written")
 
-    def _broken(self, what: str) -> Invalid:
+    def _broken_backup_error(self, what: str) -> Invalid:
         return Invalid(
             None, expected="a whole backup", got=Verbatim(what), remedy="take another one", subject=self._path
         )

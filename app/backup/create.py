@@ -75,13 +75,13 @@ def _write_archive(settings: Settings, connection: Connection, draft: Path) -> M
         os.umask(previous)
     for table in backed_up(connection):
         writer.add_table(table.name, backed_up_columns(table), rows_of(connection, table))
-    for name in _files(settings, connection, manifest.left_out):
+    for name in _files_named_in_rows(settings, connection, manifest.left_out):
         writer.add_file(name, settings.home / name)
     writer.close()
     return manifest
 
 
-def _files(settings: Settings, connection: Connection, left_out: list[str]) -> Iterator[str]:
+def _files_named_in_rows(settings: Settings, connection: Connection, left_out: list[str]) -> Iterator[str]:
     """The names of the files that rows point to, relative to PARLOR_HOME. They never change once a row names them."""
     home = settings.home
     for sha256 in connection.scalars(select(Dataset.sha256).distinct().order_by(Dataset.sha256)):

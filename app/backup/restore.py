@@ -58,7 +58,7 @@ def restore(settings: Settings, engine: Engine, path: Path, *, replace: bool = F
     reader.check()
     with _stopped(settings.home):
         _refuse_if_used(engine)
-        if not replace and (what := _holds(engine)) is not None:
+        if not replace and (what := _contents_worth_keeping(engine)) is not None:
             raise Conflict(
                 "database",
                 expected="an empty one",
@@ -108,7 +108,7 @@ def _refuse_if_used(engine: Engine) -> None:
         )
 
 
-def _holds(engine: Engine) -> str | None:
+def _contents_worth_keeping(engine: Engine) -> str | None:
     """What an installation holds that is worth keeping; None for a new one."""
     counts = [(select(func.count()).select_from(table), table.__tablename__) for table in _MADE]
     counts += [
@@ -153,7 +153,7 @@ def _staged(settings: Settings, engine: Engine, folder: Path, reader: ArchiveRea
             upgrade(revision=reader.manifest.revision)
             own = open_engine(exchange.url)
             try:
-                _load(own, reader)
+                _load_all_rows(own, reader)
                 upgrade()
             except AppError:
                 raise
@@ -172,7 +172,7 @@ def _staged(settings: Settings, engine: Engine, folder: Path, reader: ArchiveRea
         exchange.clean_up()
 
 
-def _load(engine: Engine, reader: ArchiveReader) -> None:
+def _load_all_rows(engine: Engine, reader: ArchiveReader) -> None:
     """Load all rows. Raises Invalid if they are inconsistent."""
     with engine.connect() as connection:
         sqlite = connection.dialect.name == "sqlite"
@@ -269,8 +269,8 @@ class _PostgresExchange:
     def __call__(self) -> None:
         with self._engine.begin() as connection:
             home = connection.scalar(text("SELECT current_schema()"))
-            new = [*self._names(connection, SCHEMA)]
-            for name in {*self._names(connection, home)} & {*new}:
+            new = [*self._table_names(connection, SCHEMA)]
+            for name in {*self._table_names(connection, home)} & {*new}:
                 connection.execute(text(f'DROP TABLE "{home}"."{name}" CASCADE'))
             for name in new:
                 connection.execute(text(f'ALTER TABLE {SCHEMA}."{name}" SET SCHEMA "{home}"'))
@@ -280,7 +280,7 @@ class _PostgresExchange:
             connection.execute(text(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE"))
 
     @staticmethod
-    def _names(connection: Connection, schema: str) -> list[str]:
+    def _table_names(connection: Connection, schema: str) -> list[str]:
         return inspect(connection).get_table_names(schema)
 
 
@@ -332,7 +332,12 @@ def _files_in_place(folder: Path, home: Path, *, replace: bool) -> Iterator[None
     files, old = folder / "files", folder / "old"
     units = _units(files)
     for unit in units:
-        if not replace and unit.name != SECRET_KEY and (home / unit).exists() and not _same(files / unit, home / unit):
+        if (
+            not replace
+            and unit.name != SECRET_KEY
+            and (home / unit).exists()
+            and not _has_same_contents(files / unit, home / unit)
+        ):
             raise Conflict(
                 None,
                 expected="nothing, or what the backup holds",
@@ -360,10 +365,10 @@ def _files_in_place(folder: Path, home: Path, *, replace: bool) -> Iterator[None
         raise
 
 
-def _same(one: Path, other: Path) -> bool:
+def _has_same_contents(one: Path, other: Path) -> bool:
     """Whether two files, or folders of files, have the same contents."""
     if one.is_file():
         return other.is_file() and filecmp.cmp(one, other, shallow=False)  # in pieces: models have gigabytes
     names = {path.relative_to(one) for path in one.rglob("*") if path.is_file()}
     others = {path.relative_to(other) for path in other.rglob("*") if path.is_file()}
-    return names == others and all(_same(one / name, other / name) for name in names)
+    return names == others and all(_has_same_contents(one / name, other / name) for name in names)

@@ -130,7 +130,7 @@ def read_rows(
     known = table.columns.keys()
     if unknown := sorted({*columns} - {*known}) or [name for name in columns if columns.count(name) > 1]:
         raise Invalid("backup", expected=f"columns of {table.name}, each once", got=unknown[0])
-    readers = [_reader(table.columns[name].type) for name in columns]
+    readers = [_column_value_reader(table.columns[name].type) for name in columns]
     for part in rows:
         yield [
             {
@@ -148,7 +148,7 @@ def _read_value(read: Callable[[Any], Any], value: Any, table: str, column: str)
         raise Invalid("backup", expected=f"values that fit {table}.{column}", got=value) from None
 
 
-def _reader(kind: TypeEngine[Any]) -> Callable[[Any], Any]:
+def _column_value_reader(kind: TypeEngine[Any]) -> Callable[[Any], Any]:
     """A converter from a JSON value to its column's. Raises ValueError or TypeError for anything else."""
     if isinstance(kind, DateTime):
         return datetime.fromisoformat

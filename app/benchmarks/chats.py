@@ -47,7 +47,7 @@ class BenchmarkChats:
         """
         with writing(self._context.database) as session:
             self.check_budget(session)
-            number = self._request(session, key, text, most_tokens)
+            number = self._find_or_create_request(session, key, text, most_tokens)
         make_request(self._context, number)
         while True:
             with reading(self._context.database) as session:
@@ -68,7 +68,7 @@ class BenchmarkChats:
         if (line := reached(budget, spent_on_calls(session, GenerationRow.request_id.in_(asked)))) is not None:
             raise BudgetReached(line)
 
-    def _request(self, session: Session, key: str, text: str, most_tokens: int) -> int:
+    def _find_or_create_request(self, session: Session, key: str, text: str, most_tokens: int) -> int:
         """The number of the request: an existing one that has not failed, or a new one."""
         asked = select(BenchmarkAnswer).where(BenchmarkAnswer.job_id == self._job_id, BenchmarkAnswer.key == key)
         answer = session.scalar(asked)

@@ -12,10 +12,10 @@ from app.jobs.kind import Requester
 from app.models import BenchmarkJob
 
 
-def _create(
+def _create_benchmark(
     session: Session, request: JobRequest[Any], *, queued: bool, requester: Requester | None
 ) -> Sequence[BenchmarkJob]:
     return [lifecycle.create(session, request.spec, queued=queued, home=request.home, requester=requester)]
 
 
-CREATION = JobCreation(spec=BenchmarkSpec, create=_create)
+CREATION = JobCreation(spec=BenchmarkSpec, create=_create_benchmark)

@@ -29,7 +29,7 @@ def _others(result: BenchmarkResult) -> list[Phrase]:
     ]
 
 
-def _mean(results: Sequence[BenchmarkResult]) -> Scored | None:
+def _geometric_mean(results: Sequence[BenchmarkResult]) -> Scored | None:
     mean = mean_of(results)
     return None if mean is None else Scored(mean.value, mean.stderr, is_share=True)
 
@@ -93,7 +93,7 @@ _HINT = Phrase(
     "method. Differences under about three standard errors may be chance. Metrics that are not shares, such as "
     "perplexity, are not in percent and are left out of the mean."
 )
-_MEAN = fact("geometric_mean", "Geometric mean", values=_of_results(_mean))
+_MEAN = fact("geometric_mean", "Geometric mean", values=_of_results(_geometric_mean))
 PAGE: JobPage[BenchmarkJob] = JobPage(
     kind=BENCHMARK,
     lead=lambda each: [Phrase("Scores %(model)s.", model=model_cell(each.model))],

@@ -78,7 +78,9 @@ class _BenchmarkRunner:
         error = None
         try:
             if self._until_scored():
-                self._settle(lambda session: lifecycle.finish(session, self._job_id, self._context.owner))
+                self._store_events_and_change(
+                    lambda session: lifecycle.finish(session, self._job_id, self._context.owner)
+                )
                 return
         except (AppError, OSError) as problem:
             full = isinstance(problem, OSError) and is_full(problem)
@@ -89,24 +91,26 @@ class _BenchmarkRunner:
         except Exception as problem:
             self._told = []  # events that cannot be stored would also prevent storing the error
             error = internal_error("a worker at a benchmark broke", problem, job=self._job_id)
-        self._settle(lambda session: BENCHMARK.release(session, self._job_id, self._context.owner, error))
+        self._store_events_and_change(
+            lambda session: BENCHMARK.release(session, self._job_id, self._context.owner, error)
+        )
 
     def _until_scored(self) -> bool:
         """Whether every task has a result; False if it is to be stopped. Raises AppError if it cannot continue."""
         for folder in (self._folder.parent, self._folder):
             private_folder(folder)
-        events = FileTail(self._file("progress.jsonl"), whole=True)
+        events = FileTail(self._path_in_folder("progress.jsonl"), whole=True)
         self._take_in(events)
-        self._settle(lambda _session: None)
+        self._store_events_and_change(lambda _session: None)
         while (config := self._tasks_left())["tasks"]:
-            code = self._follow(config, events)
+            code = self._run_process_once(config, events)
             if self._stopping_since is not None:
                 return False
             if code == CHATS_FIRST:
                 if not self._answer_requests():
                     return False
             elif code < 0 or code == INTERRUPTED:
-                self._settle(lambda session: lifecycle.count_death(session, self._job_id))
+                self._store_events_and_change(lambda session: lifecycle.count_death(session, self._job_id))
             elif code != 0:
                 raise AppError(self._reason or unexplained("the benchmark", code, self._printed))
         return True
@@ -126,22 +130,32 @@ class _BenchmarkRunner:
             config = lifecycle.run_config(session, row, self._context.settings.home)
             answers = {} if "checkpoint" in config else lifecycle.answers_of(session, self._job_id)
         if "checkpoint" not in config:
-            config |= {"answers": str(self._file("answers.jsonl")), "requests": str(self._file("requests.jsonl"))}
+            config |= {
+                "answers": str(self._path_in_folder("answers.jsonl")),
+                "requests": str(self._path_in_folder("requests.jsonl")),
+            }
             lines = (f"{json.dumps({'key': key, 'text': text})}\n".encode() for key, text in answers.items())
-            replace_file(self._file("answers.jsonl"), lines, private=True)
-        replace_file(self._file("config.json"), [json.dumps(config, indent=2).encode()], private=True)
+            replace_file(self._path_in_folder("answers.jsonl"), lines, private=True)
+        replace_file(self._path_in_folder("config.json"), [json.dumps(config, indent=2).encode()], private=True)
         return config
 
-    def _follow(self, config: Mapping[str, Any], events: FileTail) -> int:
+    def _run_process_once(self, config: Mapping[str, Any], events: FileTail) -> int:
         """Run the process once, over the tasks of `config`, and return its exit code."""
         self._reason, self._printed = None, ""
         self._told.append({"event": "progress", "task": config["tasks"][0]["name"]})
-        printed_into = self._file("log.txt")
-        files = ("--config", str(self._file("config.json")), "--progress", str(self._file("progress.jsonl")))
+        printed_into = self._path_in_folder("log.txt")
+        files = (
+            "--config",
+            str(self._path_in_folder("config.json")),
+            "--progress",
+            str(self._path_in_folder("progress.jsonl")),
+        )
         command = (*tasks.PROGRAM, "run", *files, "--parent", str(os.getpid()))
         printed_into.touch(mode=0o600)
         printed = FileTail(printed_into, whole=False)
-        process = JobProcess(command, self._file("lock"), printed_into, self._keep, name="benchmark")
+        process = JobProcess(
+            command, self._path_in_folder("lock"), printed_into, self._store_and_renew_lease, name="benchmark"
+        )
         try:
             while (code := process.poll(TICK)) is None:
                 self._take_in(events)
@@ -150,21 +164,23 @@ class _BenchmarkRunner:
             process.kill()
         self._take_in(events)
         self._printed = next((line for line in reversed(printed.lines()) if line.strip()), "")
-        self._keep()
+        self._store_and_renew_lease()
         return code
 
     def _answer_requests(self) -> bool:
         """Send the process's questions to the model. False if the job is to be stopped."""
-        wanted = [json.loads(line) for line in self._file("requests.jsonl").read_text(encoding="utf-8").splitlines()]
+        wanted = [
+            json.loads(line) for line in self._path_in_folder("requests.jsonl").read_text(encoding="utf-8").splitlines()
+        ]
         chats = BenchmarkChats(self._context, self._job_id)
         try:
-            return self._ask(chats, wanted)
+            return self._send_all_chats(chats, wanted)
         except BudgetReached:
             with reading(self._context.database) as session:
                 chats.check_budget(session)  # again, because pending calls have returned since
             raise
 
-    def _ask(self, chats: BenchmarkChats, wanted: Sequence[JSON]) -> bool:
+    def _send_all_chats(self, chats: BenchmarkChats, wanted: Sequence[JSON]) -> bool:
         """Send all of these, as many at once as the model takes. False if the job is to be stopped."""
         pool = ThreadPoolExecutor(chats.at_once)
         asked = [pool.submit(chats.ask, each["key"], each["text"], each["max_tokens"]) for each in wanted]
@@ -175,14 +191,14 @@ class _BenchmarkRunner:
                 for each in done:
                     each.result()
                 self._told.append({"event": "asked", "done": len(wanted) - len(pending), "of": len(wanted)})
-                if self._keep() == states.CANCELLING or self._context.stopping.is_set():
+                if self._store_and_renew_lease() == states.CANCELLING or self._context.stopping.is_set():
                     return False
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
             pending = {each for each in pending if not each.cancelled()}
             while pending:  # chats in progress; this worker keeps the job until they are over
                 _, pending = wait(pending, TICK)
-                self._keep()
+                self._store_and_renew_lease()
             answered = sum(not each.cancelled() and each.exception() is None for each in asked)
             self._told.append({"event": "asked", "done": answered, "of": len(wanted)})
         return True
@@ -201,14 +217,14 @@ class _BenchmarkRunner:
 
     def _look_after(self, process: JobProcess) -> None:
         """Store what is new, and end the process if requested."""
-        wanted = self._keep() == states.CANCELLING or self._context.stopping.is_set()
+        wanted = self._store_and_renew_lease() == states.CANCELLING or self._context.stopping.is_set()
         if self._stopping_since is None and wanted:
             self._stopping_since = time.monotonic()
             process.cancel()
         if self._stopping_since is not None and time.monotonic() - self._stopping_since > GRACE:
             process.kill()
 
-    def _keep(self) -> str:
+    def _store_and_renew_lease(self) -> str:
         """Store what is new, renew the lease when due, and return the job's status. Raises Lost.
 
         While the database is unavailable, the process continues and nothing is lost.
@@ -228,7 +244,7 @@ class _BenchmarkRunner:
             log.warning("the database is away, the benchmark goes on", job=self._job_id, error=reason_of(error))
             return states.RUNNING
 
-    def _settle(self, also: Callable[[Session], T]) -> T:
+    def _store_events_and_change(self, also: Callable[[Session], T]) -> T:
         """Store what is new and do something else in the same transaction. Raises Lost, and what `also` raises."""
 
         def work(session: Session) -> T:
@@ -252,7 +268,7 @@ class _BenchmarkRunner:
         self._told = []
         self._renew_at = time.monotonic() + self._lease / 3
 
-    def _file(self, name: str) -> Path:
+    def _path_in_folder(self, name: str) -> Path:
         return self._folder / name
 
 

@@ -80,7 +80,9 @@ def _of_kind(session: Session, kind: str, row: Any, listed: bool) -> Iterator[De
         yield from _of_dataset(session, row, listed)
     else:
         if row.status in states.LIVE:
-            yield Dependent(_job(session, kind, row.id), Phrase("it is not over; cancel it first"), keeps=True)
+            yield Dependent(
+                _job_reference(session, kind, row.id), Phrase("it is not over; cancel it first"), keeps=True
+            )
         yield from _of_parents(session, RecipeStep.kind == kind, RecipeStep.number == row.id)
         if kind == ROUND.name:
             yield from _of_round(session, row, listed)
@@ -90,7 +92,7 @@ def _of_kind(session: Session, kind: str, row: Any, listed: bool) -> Iterator[De
             yield from _of_naming_jobs(session, (), {"society"}, row.id, listed)
         elif kind == TRAINING.name and row.model_id is not None:
             yield Dependent(
-                _model(session.get_one(LanguageModel, row.model_id)), Phrase("it was made by this training")
+                _model_reference(session.get_one(LanguageModel, row.model_id)), Phrase("it was made by this training")
             )
 
 
@@ -98,7 +100,7 @@ def _of_kind(session: Session, kind: str, row: Any, listed: bool) -> Iterator[De
 
 
 def _of_model(session: Session, row: LanguageModel) -> Iterator[Dependent]:
-    own = _model(row)
+    own = _model_reference(row)
     if is_shipped(row):
         yield Dependent(own, Phrase("it came with Parlor"), keeps=True)
     elif row.kind != "local":
@@ -112,10 +114,10 @@ def _of_model(session: Session, row: LanguageModel) -> Iterator[Dependent]:
     over = select(LanguageModel).where(LanguageModel.adapter_base_id == row.id).order_by(LanguageModel.id)
     for adapter in session.scalars(over):
         keeps = adapter.removed_at is None
-        yield Dependent(_model(adapter), Phrase("it is an adapter over this checkpoint"), keeps=keeps)
+        yield Dependent(_model_reference(adapter), Phrase("it is an adapter over this checkpoint"), keeps=keeps)
     made = descendants(session, row.id)
     for heir in made.models:
-        yield Dependent(_model(heir.model), Phrase("it was made from this model"))
+        yield Dependent(_model_reference(heir.model), Phrase("it was made from this model"))
     for dataset in made.datasets:
         yield Dependent(_dataset(dataset), Phrase("it has rows of this model's matches"))
     scored = session.scalars(select(BenchmarkJob.id).where(BenchmarkJob.model_id == row.id)).all()
@@ -166,7 +168,7 @@ def _names_model(session: Session, kind: str, row: Any, number: int, name: str) 
         if any(key.column.table.name == "language_model" for key in column.foreign_keys):
             if getattr(row, column.key) == number:
                 return True
-        elif column.key not in _LONG and _holds(
+        elif column.key not in _LONG and _has_mention_of(
             getattr(row, column.key), {name, f"model:{name}"}, {"model_id"}, number
         ):
             return True
@@ -176,17 +178,17 @@ def _names_model(session: Session, kind: str, row: Any, number: int, name: str) 
     return session.scalar(agents.limit(1)) is not None
 
 
-def _holds(value: Any, names: Collection[str], keys: Collection[str], number: int) -> bool:
+def _has_mention_of(value: Any, names: Collection[str], keys: Collection[str], number: int) -> bool:
     """Whether a JSON value contains one of the names, or the number under one of the keys or their plurals."""
     if isinstance(value, dict):
         return any(
             each in names
             or (each.removesuffix("s") in keys and any(_is_number(one, number) for one in _listed(inside)))
-            or _holds(inside, names, keys, number)
+            or _has_mention_of(inside, names, keys, number)
             for each, inside in value.items()
         )
     if isinstance(value, list):
-        return any(_holds(each, names, keys, number) for each in value)
+        return any(_has_mention_of(each, names, keys, number) for each in value)
     return isinstance(value, str) and value in names
 
 
@@ -210,7 +212,9 @@ def _of_dataset(session: Session, row: Dataset, listed: bool) -> Iterator[Depend
         if job.status != states.DONE:
             yield _unfinished(session, TRAINING.name, job)
         if job.model_id is not None:
-            yield Dependent(_model(session.get_one(LanguageModel, job.model_id)), Phrase("it was trained on this"))
+            yield Dependent(
+                _model_reference(session.get_one(LanguageModel, job.model_id)), Phrase("it was trained on this")
+            )
     yield from _of_parents(session, or_(RecipeStep.dataset_id == row.id, RecipeStep.realignment_id == row.id))
     yield from _of_naming_jobs(session, {row.name, row.reference}, _NAMING_DATASETS, row.id, listed)
 
@@ -220,7 +224,7 @@ def _of_naming_jobs(
 ) -> Iterator[Dependent]:
     """The jobs that are not done whose specs, or their steps' specs, contain a name, or the number under a key."""
     for kind, job, asked in _unfinished_jobs(session, listed):
-        if _holds(asked, names, keys, number):
+        if _has_mention_of(asked, names, keys, number):
             yield _unfinished(session, kind, job)
 
 
@@ -242,7 +246,7 @@ def _asked_of(job: Any) -> Any:
 
 
 def _of_round(session: Session, row: RoundRow, listed: bool) -> Iterator[Dependent]:
-    own = _job(session, ROUND.name, row.id)
+    own = _job_reference(session, ROUND.name, row.id)
     people = select(MatchRow.id).join(SeatRow).where(MatchRow.round_id == row.id, SeatRow.kind == "person").limit(1)
     if not (listed and row.source == SELFPLAY) and session.scalar(people) is not None:
         yield Dependent(own, Phrase("people wrote in its matches, which is never deleted this way"), keeps=True)
@@ -262,7 +266,7 @@ def _of_round(session: Session, row: RoundRow, listed: bool) -> Iterator[Depende
         yield Dependent(_dataset(dataset), why, keeps=dataset.removed_at is None)
         learned = select(TrainingJob.model_id).where(learns_from([dataset.id]), TrainingJob.model_id.is_not(None))
         for model in session.scalars(select(LanguageModel).where(LanguageModel.id.in_(learned))):
-            yield Dependent(_model(model), Phrase("it was trained on rows of this round"))
+            yield Dependent(_model_reference(model), Phrase("it was trained on rows of this round"))
     yield from _of_naming_jobs(session, (), {"round", "talk_of"}, row.id, listed)
     played_for = select(RecipeStep.campaign_id).where(RecipeStep.kind == ROUND.name, RecipeStep.number == row.id)
     for campaign in filter(None, session.scalars(played_for)):
@@ -272,7 +276,7 @@ def _of_round(session: Session, row: RoundRow, listed: bool) -> Iterator[Depende
     for other in session.scalars(select(RoundRow).where(*read_from).order_by(RoundRow.id)):
         yield _unfinished(session, ROUND.name, other)
     if row.matrix_id is not None:
-        first = _job(session, ROUND.name, row.matrix_id)
+        first = _job_reference(session, ROUND.name, row.matrix_id)
         yield Dependent(first, Phrase("the cross-play that began with it has this round"))
 
 
@@ -302,15 +306,15 @@ def _of_parents(session: Session, *which: Any) -> Iterator[Dependent]:
         parents = select(table).where(table.id.in_(select(column).where(column.is_not(None), *which)))
         for parent in session.scalars(parents.order_by(table.id)):
             if parent.status == states.DONE:
-                yield Dependent(_job(session, kind.name, parent.id), Phrase("it has this as a step"))
+                yield Dependent(_job_reference(session, kind.name, parent.id), Phrase("it has this as a step"))
             elif parent.removed_at is None:
                 yield _unfinished(session, kind.name, parent)
 
 
 def _unfinished(session: Session, kind: str, row: Any) -> Dependent:
     if row.status in states.LIVE:
-        return Dependent(_job(session, kind, row.id), Phrase("it is not over and needs this"), keeps=True)
-    return Dependent(_job(session, kind, row.id), Phrase("it could not be resumed without this"))
+        return Dependent(_job_reference(session, kind, row.id), Phrase("it is not over and needs this"), keeps=True)
+    return Dependent(_job_reference(session, kind, row.id), Phrase("it could not be resumed without this"))
 
 
 def _datasets(rows: Iterable[Dataset]) -> Iterator[Dependent]:
@@ -318,11 +322,11 @@ def _datasets(rows: Iterable[Dataset]) -> Iterator[Dependent]:
         yield Dependent(_dataset(row), Phrase("it was cut from this"))
 
 
-def _job(session: Session, kind: str, number: int) -> Reference:
+def _job_reference(session: Session, kind: str, number: int) -> Reference:
     return job_references(session, find_kind(kind), [number])[number]
 
 
-def _model(row: LanguageModel) -> Reference:
+def _model_reference(row: LanguageModel) -> Reference:
     return Reference(MODEL, row.id, row.name)
 
 

@@ -187,7 +187,7 @@ def _of_round(tables: Mapping[str, Table], number: int, matches: Sequence[str] |
     for name in ("seat", "event", "match_text", "match_source"):
         yield RowSet(tables[name], tables[name].c.match_id.in_(ids), renumbered=name == "match_text")
     calls, rows = tables["generation"], tables["dataset_row"]
-    yield RowSet(calls, calls.c.match_id.in_(ids), {"match_id": None, **_texts(calls)})
+    yield RowSet(calls, calls.c.match_id.in_(ids), {"match_id": None, **_emptied_call_texts(calls)})
     yield RowSet(rows, rows.c.match_id.in_(ids), {"match_id": None})
 
 
@@ -197,14 +197,14 @@ def _of_society(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]:
     yield RowSet(tables["society_agent"], tables["society_agent"].c.society_id == number)
     yield RowSet(interactions, interactions.c.society_id == number, {"question": "", **texts})
     ids = select(interactions.c.id).where(interactions.c.society_id == number)
-    yield RowSet(calls, or_(calls.c.interaction_id.in_(ids), calls.c.society_id == number), _texts(calls))
+    yield RowSet(calls, or_(calls.c.interaction_id.in_(ids), calls.c.society_id == number), _emptied_call_texts(calls))
 
 
 def _of_assessment(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]:
     answers, calls = tables["assessed_answer"], tables["generation"]
     yield RowSet(answers, answers.c.assessment_id == number, {"text": None})
     ids = select(answers.c.id).where(answers.c.assessment_id == number)
-    yield RowSet(calls, calls.c.answer_id.in_(ids), _texts(calls))
+    yield RowSet(calls, calls.c.answer_id.in_(ids), _emptied_call_texts(calls))
 
 
 def _of_benchmark(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]:
@@ -213,7 +213,7 @@ def _of_benchmark(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]:
     others = select(answers.c.request_id).where(answers.c.job_id != number)
     own = select(answers.c.request_id).where(answers.c.job_id == number, answers.c.request_id.not_in(others))
     yield RowSet(requests, requests.c.id.in_(own), {"messages": [], "result": None})
-    yield RowSet(calls, calls.c.request_id.in_(own), _texts(calls))
+    yield RowSet(calls, calls.c.request_id.in_(own), _emptied_call_texts(calls))
 
 
 def _of_training(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]:
@@ -221,14 +221,14 @@ def _of_training(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]:
     yield RowSet(tables["training_event"], tables["training_event"].c.job_id == number)
 
 
-def _material(name: str) -> Any:
+def _row_set_of_material(name: str) -> Any:
     def rows(tables: Mapping[str, Table], number: int) -> Iterator[RowSet]:
         yield RowSet(tables[name], tables[name].c.id == number, {"material": {}})
 
     return rows
 
 
-def _texts(calls: Table) -> dict[str, Any]:
+def _emptied_call_texts(calls: Table) -> dict[str, Any]:
     """The values that replace the texts in the rows of calls."""
     empty: dict[str, Any] = {"prompt": [], "sampling": {}}
     wanted = ("prompt", "text", "token_ids", "log_probs", "reasoning", "sampling")
@@ -241,6 +241,6 @@ _ROW_SETS = {
     ASSESSMENT.name: _of_assessment,
     BENCHMARK.name: _of_benchmark,
     TRAINING.name: _of_training,
-    CAMPAIGN.name: _material(CAMPAIGN.name),
-    ALIGNMENT.name: _material(ALIGNMENT.name),
+    CAMPAIGN.name: _row_set_of_material(CAMPAIGN.name),
+    ALIGNMENT.name: _row_set_of_material(ALIGNMENT.name),
 }

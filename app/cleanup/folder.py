@@ -31,7 +31,7 @@ def cleanup_lock(home: Path, patience: float = _PATIENCE) -> Iterator[None]:
     private_file(folder / _LOCK)
     with (folder / _LOCK).open("rb") as file:
         end = time.monotonic() + patience
-        while not _locked(file.fileno()):
+        while not _try_to_lock(file.fileno()):
             if time.monotonic() >= end:
                 raise Conflict(
                     "storage",
@@ -43,7 +43,7 @@ def cleanup_lock(home: Path, patience: float = _PATIENCE) -> Iterator[None]:
         yield
 
 
-def _locked(file: int) -> bool:
+def _try_to_lock(file: int) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -98,7 +98,7 @@ def copy_ahead(names: Iterable[str], source: Path, target: Path, until: float) -
             continue
         _make_parent(draft)
         if path.stat().st_dev != draft.parent.stat().st_dev and not _is_copy(draft, path):
-            _copy(path, draft)
+            _copy_to_draft(path, draft)
             if time.monotonic() >= until:
                 return False
     return True
@@ -140,7 +140,7 @@ def _renamed(path: Path, new: Path) -> bool:
             raise
         draft = _draft_of(new)
         if not _is_copy(draft, path):
-            _copy(path, draft)
+            _copy_to_draft(path, draft)
         draft.replace(new)
         return False
     return True
@@ -155,7 +155,7 @@ def _make_parent(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
-def _copy(path: Path, draft: Path) -> None:
+def _copy_to_draft(path: Path, draft: Path) -> None:
     draft.unlink(missing_ok=True)
     try:
         shutil.copyfile(path, draft)

@@ -41,12 +41,12 @@ class CleanupFilter:
 def candidates(session: Session, home: Path, choice: CleanupFilter, limit: int = AT_MOST) -> list[RemovalPreview]:
     """The oldest things of a filter, largest first, with what depends on each; without jobs that are not over."""
     owners = Owners(session, home)
-    rows = islice(_rows(session, home, choice), limit)
+    rows = islice(_removable_rows(session, home, choice), limit)
     found = [preview(session, home, kind, row.id, owners) for kind, row in rows]
     return sorted(found, key=lambda each: (-each.size, each.made_at))
 
 
-def _rows(session: Session, home: Path, choice: CleanupFilter) -> Iterator[tuple[str, Any]]:
+def _removable_rows(session: Session, home: Path, choice: CleanupFilter) -> Iterator[tuple[str, Any]]:
     before = datetime.now(UTC) - timedelta(days=choice.days)
     for kind in KINDS if choice.kind is None else (choice.kind,):
         table: Any = {MODEL: LanguageModel, DATASET: Dataset}.get(kind) or find_kind(kind).table

@@ -148,7 +148,7 @@ def finish(home: Path, database: Engine, seconds: float = math.inf) -> None:
         folder.delete_stopped_pulls(home)
     except OSError as error:
         log.warning("what stopped pulls have left cannot be deleted", error=str(error))
-    for row in _settled(home, database):
+    for row in _settle_archived_removals(home, database):
         if not row.in_force:
             drop(home, database, row)
         elif not row.moved and not folder.archive_path(home, str(row.archive)).exists():
@@ -164,7 +164,7 @@ def finish(home: Path, database: Engine, seconds: float = math.inf) -> None:
                 log.warning("the files of a removal cannot be moved", removal=row.id, error=str(error))
 
 
-def _settled(home: Path, database: Engine) -> Sequence[Removal]:
+def _settle_archived_removals(home: Path, database: Engine) -> Sequence[Removal]:
     """The removals with an archive, once those of committed ones are named and other drafts deleted."""
     with reading(database) as session:
         rows = session.scalars(select(Removal).where(Removal.archive.is_not(None))).all()
@@ -306,9 +306,9 @@ def _mark(
             return removal.id
     except Exception as error:
         with suppress(SQLAlchemyError):  # otherwise the next clean-up checks whether the removal was committed anyway
-            _settled(home, database)
+            _settle_archived_removals(home, database)
         if came_second(error):
-            raise _changed(found) from None
+            raise _changed_rows_conflict(found) from None
         raise
 
 
@@ -319,10 +319,10 @@ def _refuse_changed(session: Session, again: RemovalPreview, found: RemovalPrevi
         for each in row_sets(_tables(session.connection()), found.kind, found.number)
     }
     if again.files != found.files or counted != {name: entry.rows for name, entry in manifest.tables.items()}:
-        raise _changed(found)
+        raise _changed_rows_conflict(found)
 
 
-def _changed(found: RemovalPreview) -> Conflict:
+def _changed_rows_conflict(found: RemovalPreview) -> Conflict:
     return Conflict(
         "storage",
         expected=Phrase("rows that stay as they are meanwhile"),
@@ -336,7 +336,7 @@ def _take_rows(database: Engine, removal: Removal, until: float) -> bool:
     """Delete or empty the rows of a removal in batches, between which others can write; False if time ran out."""
     with reading(database) as session:
         tables = _tables(session.connection())
-        parts = [*_parts(session, removal, tables)]
+        parts = [*_remaining_parts(session, removal, tables)]
     for place, part in enumerate(parts, 1):
         in_turn(transact(database), partial(_take, removal=removal, part=part))
         if place < len(parts) and time.monotonic() >= until:
@@ -351,7 +351,7 @@ class _Part(NamedTuple):
     matches: Sequence[str] = ()
 
 
-def _parts(session: Session, removal: Removal, tables: Mapping[str, Table]) -> Iterator[_Part]:
+def _remaining_parts(session: Session, removal: Removal, tables: Mapping[str, Table]) -> Iterator[_Part]:
     """The rows of a removal still to be taken."""
     if removal.kind == ROUND.name:
         for matches in _matches_of(session, removal.number):

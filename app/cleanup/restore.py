@@ -253,7 +253,7 @@ def _put_files_back(home: Path, removal: Removal, reader: ArchiveReader, others:
     try:
         for name in removal.files:
             if not (kept / name).is_file() and not (home / name).is_file():
-                _write_kept(kept, name, _content(home, name, removal, reader, others))
+                _write_kept(kept, name, _find_file_content(home, name, removal, reader, others))
         folder.move(removal.files, kept, home)
     except OSError as error:
         with contextlib.suppress(OSError):
@@ -279,7 +279,7 @@ def _write_kept(kept: Path, name: str, pieces: Iterable[bytes]) -> None:
         folder.sync(each)
 
 
-def _content(
+def _find_file_content(
     home: Path, name: str, removal: Removal, reader: ArchiveReader, others: Sequence[Removal]
 ) -> Iterable[bytes]:
     """The bytes of a file that is no longer where it was kept. Raises Conflict if they are nowhere."""

@@ -75,7 +75,9 @@ def read_csv(content: bytes, name: str, columns: Collection[str] = (), *, wester
         expected = Phrase("at most %(most)s cells", most=_MOST_CELLS)
         got = Phrase("%(rows)s rows of %(columns)s cells", rows=len(filled), columns=len(header))
         raise Invalid(None, expected=expected, got=got, subject=Verbatim(name))
-    return CsvTable([each for each in header if each], list(_parsed(filled[1:], header, name, written)), written)
+    return CsvTable(
+        [each for each in header if each], list(_checked_csv_rows(filled[1:], header, name, written)), written
+    )
 
 
 def refuse_rounded(cell: str, place: str) -> None:
@@ -91,7 +93,9 @@ def refuse_rounded(cell: str, place: str) -> None:
         )  # fmt: skip
 
 
-def _parsed(found: Sequence[tuple[int, list[str]]], header: Sequence[str], name: str, written: str) -> Iterator[CsvRow]:
+def _checked_csv_rows(
+    found: Sequence[tuple[int, list[str]]], header: Sequence[str], name: str, written: str
+) -> Iterator[CsvRow]:
     if twice := next((each for each in header if each and header.count(each) > 1), None):
         expected = Phrase("each column once")
         raise Invalid(None, expected=expected, got=twice, subject=Verbatim(name))

@@ -97,11 +97,11 @@ def short_names(names: Sequence[str]) -> list[str]:
     """
     seen: dict[str, int] = {}
     for place, name in enumerate(names):
-        if _fits(name):
+        if _is_accepted_name(name):
             seen.setdefault(name.casefold(), place)
     found: list[str] = []
     for place, name in enumerate(names):
-        if seen.get(name.casefold()) == place and _fits(name):
+        if seen.get(name.casefold()) == place and _is_accepted_name(name):
             found.append(name)
             continue
         found.append(next(each for each in _shorter(name) if each.casefold() not in seen))
@@ -109,7 +109,7 @@ def short_names(names: Sequence[str]) -> list[str]:
     return found
 
 
-def _fits(name: str) -> bool:
+def _is_accepted_name(name: str) -> bool:
     return len(name) <= LONGEST_NAME and name.isidentifier() and name.casefold() not in _RESERVED
 
 
@@ -156,14 +156,14 @@ def to_csv(
 
     piece = [(BOM if bom else "") + line(short_names([column.name for column in columns]))]
     for row in found:
-        piece.append(line([_cell(column, row, guard) for column in columns]))
+        piece.append(line([_cell_text(column, row, guard) for column in columns]))
         if len(piece) >= ROWS_AT_ONCE:
             yield "".join(piece).encode()
             piece.clear()
     yield "".join(piece).encode()
 
 
-def _cell(column: Column, row: Any, guard: bool) -> str:
+def _cell_text(column: Column, row: Any, guard: bool) -> str:
     value = column.read(row)
     match value:
         case None:

@@ -41,7 +41,7 @@ def _first_fault(
     whole = [
         each for each in errors if each["type"] != "too_short" or each["ctx"]["actual_length"] == len(each["input"])
     ]
-    paths = [_path(each, document.value) for each in whole]
+    paths = [_path_of_error(each, document.value) for each in whole]
     # If a part of a value is wrong, its mismatch with a union's other kinds is irrelevant.
     around = {path[:depth] for path in paths for depth in range(len(path))}
     found = [
@@ -64,7 +64,7 @@ def _first_fault(
     return document.invalid(path, str(either(kinds)), _got(first))
 
 
-def _path(error: ErrorDetails, value: Any) -> KeyPath:
+def _path_of_error(error: ErrorDetails, value: Any) -> KeyPath:
     """The keys of an error's location that are in the file, without members of unions; a missing key stays."""
     path: list[str | int] = []
     loc: KeyPath = error["loc"]

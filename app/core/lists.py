@@ -291,7 +291,7 @@ class Listing(Generic[R]):
         if may_be_none := _may_be_none(key):
             parts = [[key.is_not(None)], [key.is_(None)]]
         if after:
-            value, last = _place(after, key, tie)
+            value, last = _read_key_and_tie(after, key, tie)
             statement = statement.where(_behind(key, tie, order.descending, value, last))
             parts = parts[1:] if may_be_none and value is None else parts
         if may_be_none and (limit is None or offset):
@@ -449,13 +449,13 @@ def _key_in_address(value: Any) -> str:
     return "" if value is None else f"={value}" if isinstance(value, str) else str(value)
 
 
-def _place(text: str, key: Any, tie: Any) -> tuple[Any, Any]:
+def _read_key_and_tie(text: str, key: Any, tie: Any) -> tuple[Any, Any]:
     """The key and the tie that `Listing.read` wrote into an address: `KEY~TIE`, or the tie alone. Raises Invalid."""
     value, _, last = text.rpartition("~")
     try:
         if (key is tie) == ("~" in text):
             raise ValueError(text)
-        return _read(value, _python_type(key)) if value else None, _read(last, _python_type(tie))
+        return _read_sort_value(value, _python_type(key)) if value else None, _read_sort_value(last, _python_type(tie))
     except (ValueError, OverflowError):
         raise Invalid("before", expected=Phrase("what the link to the next page holds"), got=text) from None
 
@@ -465,7 +465,7 @@ def _python_type(column: Any) -> type:
     return found
 
 
-def _read(text: str, kind: type) -> Any:
+def _read_sort_value(text: str, kind: type) -> Any:
     if kind is datetime:
         at = datetime.fromisoformat(text.replace(" ", "+"))
         if at.tzinfo is None:

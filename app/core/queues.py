@@ -55,18 +55,18 @@ def producer(broker_url: str) -> "Celery":
 
 def enqueue_turn(broker_url: str, match_id: str) -> None:
     """Ask a worker to play the model's turn in a match; call it after the commit. Upkeep resends lost messages."""
-    _send(broker_url, PLAY_TURN, match_id)
+    _send_task(broker_url, PLAY_TURN, match_id)
 
 
 def enqueue_request(broker_url: str, number: int) -> None:
     """Ask a worker to make a request to a model; call it after the commit. Upkeep resends lost messages."""
-    _send(broker_url, MAKE_REQUEST, number)
+    _send_task(broker_url, MAKE_REQUEST, number)
 
 
 def enqueue_job(broker_url: str, queue: str, kind: str, number: int, times: int = 1) -> None:
     """Tell `times` workers of a queue about a job; call it after the commit. Upkeep resends lost messages."""
     for _ in range(times):
-        _send(broker_url, RUN_JOB, kind, number, queue=queue)
+        _send_task(broker_url, RUN_JOB, kind, number, queue=queue)
 
 
 def sign_of_worker(queue: str) -> str:
@@ -74,7 +74,7 @@ def sign_of_worker(queue: str) -> str:
     return f"worker {queue}"
 
 
-def _send(broker_url: str, task: str, *args: str | int, queue: str = TURNS) -> None:
+def _send_task(broker_url: str, task: str, *args: str | int, queue: str = TURNS) -> None:
     if not broker_url:  # workers poll the database themselves
         return
     from kombu.exceptions import OperationalError

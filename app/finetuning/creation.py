@@ -12,10 +12,10 @@ from app.jobs.kind import Requester
 from app.models import TrainingJob
 
 
-def _create(
+def _create_training(
     session: Session, request: JobRequest[Any], *, queued: bool, requester: Requester | None
 ) -> Sequence[TrainingJob]:
     return [lifecycle.create(session, request.spec, queued=queued, home=request.home, requester=requester)]
 
 
-CREATION = JobCreation(spec=TrainingSpec, create=_create)
+CREATION = JobCreation(spec=TrainingSpec, create=_create_training)

@@ -58,10 +58,10 @@ def create(
     method, backend = training.method, find_backend(training.backend)
     dataset = find_dataset(session, training.dataset)
     store.check_usable(dataset)
-    base = _model(session, backend, "base", training.base, goes_on)
+    base = _find_usable_model(session, backend, "base", training.base, goes_on)
     check_recipient(session, dataset, base)
     refuse_taken(session, training.name)
-    reference = _model(session, backend, "reference", training.reference, goes_on)
+    reference = _find_usable_model(session, backend, "reference", training.reference, goes_on)
     if reference is base:
         reference = None  # the base is the reference anyway
     supervised = find_supervised(session, home, method, training.sft_data)
@@ -114,7 +114,9 @@ def create(
     return row
 
 
-def _model(session: Session, backend: Backend, field: str, name: str | None, goes_on: bool) -> LanguageModel | None:
+def _find_usable_model(
+    session: Session, backend: Backend, field: str, name: str | None, goes_on: bool
+) -> LanguageModel | None:
     if not name:
         return None
     try:

@@ -25,7 +25,7 @@ def _option(name: str) -> Callable[[TrainingListItem], Code | None]:
     return cell
 
 
-def _lead(item: TrainingListItem) -> list[Phrase]:
+def _training_lead(item: TrainingListItem) -> list[Phrase]:
     model = model_cell(item.model) or Verbatim(item.row.name)
     base, dataset = model_cell(item.base), dataset_cell(item.dataset)
     found = [
@@ -78,7 +78,7 @@ _RECIPE = (
 )
 PAGE: JobPage[TrainingJob] = JobPage(
     kind=TRAINING,
-    lead=_lead,
+    lead=_training_lead,
     links=_links,
     like=lambda _each: True,
     figures=figures_of,

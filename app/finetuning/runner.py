@@ -212,7 +212,7 @@ class _TrainingRunner:
             number, self._count = self._count, self._count + 1
             if number < self._record.following:
                 continue
-            event = _event(text)
+            event = _read_event_line(text)
             if event is not None:
                 self._record.add(number, event)
                 self._reason = event["message"] if event["event"] == "failed" else None
@@ -224,7 +224,7 @@ def _process_backend(name: str) -> ProcessBackend:
     return backend
 
 
-def _event(text: str) -> JSON | None:
+def _read_event_line(text: str) -> JSON | None:
     """An event, or None for a line cut off by a kill."""
     try:
         event = json.loads(text)

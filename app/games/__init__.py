@@ -12,7 +12,7 @@ from app.games.permutations import Permutations
 from app.games.rewards import RewardFormula
 
 
-def _found() -> dict[str, Game[Any]]:
+def _find_games() -> dict[str, Game[Any]]:
     """The `GAME` of each package, by its name. Raises ValueError for one not named like its package."""
     packages = sorted(each.name for each in pkgutil.iter_modules(__path__) if each.ispkg)
     games: dict[str, Game[Any]] = {name: import_module(f"{__name__}.{name}").GAME for name in packages}
@@ -22,7 +22,7 @@ def _found() -> dict[str, Game[Any]]:
     return games
 
 
-GAMES = _found()
+GAMES = _find_games()
 
 
 def titles() -> dict[str, str]:

@@ -132,7 +132,12 @@ class MatchTableBuilder:
         if not rows:
             return
         integers = [
-            (*self._seats(row.players), self._reason_number(row.reason), _or(row.winner, NOBODY), self._pair(row.pair))
+            (
+                *self._seats(row.players),
+                self._reason_number(row.reason),
+                _value_or_default(row.winner, NOBODY),
+                self._pair(row.pair),
+            )
             for row in rows
         ]
         self._integers.append(np.array(integers, np.int64))
@@ -167,10 +172,10 @@ class MatchTableBuilder:
             players=tuple(self._players),
             reasons=tuple(self._reasons),
             pair=integers[:, 4] if self._pairs else None,
-            measures={name: self._column(found) for name, found in self._measures.items()},
+            measures={name: self._measure_column(found) for name, found in self._measures.items()},
         )
 
-    def _column(self, found: Sequence[tuple[int, float]]) -> Floats:
+    def _measure_column(self, found: Sequence[tuple[int, float]]) -> Floats:
         column = np.full(self._number, np.nan)
         places, values = zip(*found, strict=True)
         column[list(places)] = values
@@ -194,5 +199,5 @@ def of_rows(rows: Iterable[FinishedMatch]) -> MatchTable:
     return columns.matches()
 
 
-def _or(value: int | None, instead: int) -> int:
+def _value_or_default(value: int | None, instead: int) -> int:
     return instead if value is None else value

@@ -65,9 +65,9 @@ class Batch:
         new, put_back = list[GenerationRequest](), list[GenerationRequest]()
         most_new = min(most_new, most - rows)
         while waiting and waiting[0].urgent >= only_urgent and len(new) < most_new:
-            while only_urgent and rows < len(self._requests) and not self._fits(new, waiting[0]):
+            while only_urgent and rows < len(self._requests) and not self._has_room_for(new, waiting[0]):
                 put_back.append(self._put_back(len(self._requests) - rows - 1))
-            if not self._fits(new, waiting[0]):
+            if not self._has_room_for(new, waiting[0]):
                 break
             new.append(waiting.popleft())
         waiting.extend(put_back)
@@ -123,7 +123,7 @@ class Batch:
     def _put_back(self, row: int) -> GenerationRequest:
         """Take out a request so that it joins again later and restarts."""
         request = self._requests[row]
-        self._remove(row)
+        self._remove_row(row)
         request.begin()
         return request
 
@@ -153,7 +153,7 @@ class Batch:
             self._go_on(begin, [self._requests[row].prompt[self._lengths[row] :] for row in range(begin, end)])
             begin = end
 
-    def _fits(self, others: list[GenerationRequest], request: GenerationRequest) -> bool:
+    def _has_room_for(self, others: list[GenerationRequest], request: GenerationRequest) -> bool:
         rows = [*self._requests, *others, request]
         return len(rows) == 1 or self._allowed(len(rows), _longest(rows))
 
@@ -218,10 +218,10 @@ class Batch:
                 held = partial(self._rows.get, row, end=lasting)
                 room = self._memory() - self._rows.nbytes
                 self._prefix_cache.keep(computed[:lasting], min(lasting, len(request.prompt)), held, room)
-            self._remove(row)
+            self._remove_row(row)
             self._over.append(request)
 
-    def _remove(self, row: int) -> None:
+    def _remove_row(self, row: int) -> None:
         """Take a row out; the last row moves to its place."""
         self._rows.remove(row, self._lengths[-1])
         self._requests[row], self._lengths[row] = self._requests[-1], self._lengths[-1]

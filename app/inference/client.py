@@ -54,7 +54,7 @@ class EngineProcess:
     ) -> Completion | GenerationFailure:
         """The result of `scheduler.complete` in the process. Raises CallBroke."""
         try:
-            return read_result(await self._call(COMPLETE, complete_arguments(checkpoint, request, most)))
+            return read_result(await self._call_process(COMPLETE, complete_arguments(checkpoint, request, most)))
         except ProcessAway as away:
             return GenerationFailure(str(away), BUSY)
         except TooLong as error:
@@ -64,21 +64,21 @@ class EngineProcess:
         """Whether the model is in memory; False if the process is unavailable, or too busy loading to answer."""
         try:
             async with asyncio.timeout(GLANCE):
-                return bool(await self._call(IS_LOADED, checkpoint_arguments(checkpoint)))
+                return bool(await self._call_process(IS_LOADED, checkpoint_arguments(checkpoint)))
         except (ProcessAway, TimeoutError):
             return False
 
     async def release_caches(self) -> None:
         """Release the cached conversations of this worker, unless another worker is using the model."""
         with contextlib.suppress(ProcessAway):
-            await self._call(RELEASE_CACHES, {})
+            await self._call_process(RELEASE_CACHES, {})
 
     async def figures(self) -> list[dict[str, Any]]:
         """The figures of all its engines, as JSON of EngineFigures. Raises ProcessAway."""
-        found: list[dict[str, Any]] = await self._call(FIGURES, {})
+        found: list[dict[str, Any]] = await self._call_process(FIGURES, {})
         return found
 
-    async def _call(self, name: str, arguments: Message) -> Any:
+    async def _call_process(self, name: str, arguments: Message) -> Any:
         link = self._links.setdefault(asyncio.get_running_loop(), _Link(self._socket))
         return await link.call(name, arguments)
 
@@ -98,7 +98,7 @@ class _Link:
         """The value of a call; cancelling it here cancels it there. Raises ProcessAway, CallBroke and TooLong."""
         number = next(self._numbers)
         message = encode({"number": number, "call": name, "arguments": arguments})
-        writer = await self._open()
+        writer = await self._open_connection()
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
             writer.write(message)
@@ -110,17 +110,17 @@ class _Link:
             if self._waiting.pop(number, None) is not None and not writer.is_closing():
                 writer.write(encode({"number": number, "call": CANCEL}))
 
-    async def _open(self) -> asyncio.StreamWriter:
+    async def _open_connection(self) -> asyncio.StreamWriter:
         async with self._opening:
             if self._writer is None:
                 try:
                     reader, self._writer = await asyncio.open_unix_connection(self._socket)
                 except OSError as error:
                     raise ProcessAway(f"does not answer ({error.strerror or error})") from None
-                self._reading = asyncio.create_task(self._read(reader, self._writer))
+                self._reading = asyncio.create_task(self._deliver_answers(reader, self._writer))
             return self._writer
 
-    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _deliver_answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Deliver answers until the process closes the connection; then fail all waiting calls."""
         try:
             with contextlib.suppress(OSError):

@@ -55,7 +55,7 @@ class PrefixCache:
 
         `computed` gives its keys and values from a token on: what another entry already holds is not copied.
         """
-        at = bisect_left(self._sorted, ids, key=_ids)
+        at = bisect_left(self._sorted, ids, key=_prefix_ids)
         if self._sorted[at : at + 1] and self._sorted[at].ids == ids:
             self._drop(self._sorted[at])
         beginning, shared = self._beginning_for(ids)
@@ -64,7 +64,7 @@ class PrefixCache:
             beginning.users += 1
         self._bytes += entry.own.nbytes
         self._entries[entry] = None
-        insort(self._sorted, entry, key=_ids)
+        insort(self._sorted, entry, key=_prefix_ids)
         self.shrink(most)
 
     def shrink(self, most: int) -> None:
@@ -95,7 +95,7 @@ class PrefixCache:
         self._bytes = 0
 
     def _most_alike(self, ids: list[int]) -> _CachedPrefix | None:
-        at = bisect_left(self._sorted, ids, key=_ids)
+        at = bisect_left(self._sorted, ids, key=_prefix_ids)
         return max(self._sorted[max(0, at - 1) : at + 1], key=lambda each: common_length(each.ids, ids), default=None)
 
     def _beginning_for(self, ids: list[int]) -> tuple[_SharedBeginning | None, int]:
@@ -110,8 +110,8 @@ class PrefixCache:
 
     def _divide(self, entry: _CachedPrefix, length: int) -> None:
         """Give a conversation a sharable beginning of `length` tokens, longer than its current one."""
-        beginning = _SharedBeginning(_copy(entry.pieces(length)), 1)
-        own = _copy([entry.own[:, :, :, length - entry.shared :]])
+        beginning = _SharedBeginning(_joined_copy(entry.pieces(length)), 1)
+        own = _joined_copy([entry.own[:, :, :, length - entry.shared :]])
         self._bytes += beginning.held.nbytes + own.nbytes - entry.own.nbytes
         self._forget_beginning(entry)
         entry.beginning, entry.shared, entry.own = beginning, length, own
@@ -125,12 +125,12 @@ class PrefixCache:
 
     def _drop(self, entry: _CachedPrefix) -> None:
         del self._entries[entry]
-        del self._sorted[bisect_left(self._sorted, entry.ids, key=_ids)]
+        del self._sorted[bisect_left(self._sorted, entry.ids, key=_prefix_ids)]
         self._bytes -= entry.own.nbytes
         self._forget_beginning(entry)
 
 
-def _copy(pieces: Sequence[Tensor]) -> Tensor:
+def _joined_copy(pieces: Sequence[Tensor]) -> Tensor:
     """A copy of the pieces, joined."""
     shape = list(pieces[0].shape)
     shape[3] = sum(piece.shape[3] for piece in pieces)
@@ -149,5 +149,5 @@ def common_length(one: list[int], other: list[int]) -> int:
     return low
 
 
-def _ids(entry: _CachedPrefix) -> list[int]:
+def _prefix_ids(entry: _CachedPrefix) -> list[int]:
     return entry.ids

@@ -49,11 +49,11 @@ class ReasoningTokens:
     def prepare(self, request: GenerationRequest) -> None:
         """Record what the end of a prompt says about reasoning."""
         tail = request.prompt[-_REACH:]
-        text = self._text(tail)
+        text = self._text_of_tokens(tail)
         request.opening, request.lasting = left_open(text), len(request.prompt)
         kept = without_block_at_end(text)
         if kept != text:
-            fits = (at for at in range(len(tail), -1, -1) if kept.startswith(self._text(tail[:at])))
+            fits = (at for at in range(len(tail), -1, -1) if kept.startswith(self._text_of_tokens(tail[:at])))
             request.lasting -= len(tail) - next(fits, 0)
 
     def follow(self, request: GenerationRequest) -> None:
@@ -79,7 +79,7 @@ class ReasoningTokens:
     def _completes_stop(self, request: GenerationRequest) -> bool:
         """Whether the last token completes a stop text in the move: leading white space does not count."""
         tail = request.sampled[-_REACH - max(len(stop.encode()) for stop in request.stop) :]
-        text, before = self._text(tail), self._text(tail[:-1]).rstrip(HALF_CHARACTER)
+        text, before = self._text_of_tokens(tail), self._text_of_tokens(tail[:-1]).rstrip(HALF_CHARACTER)
         if all(text.find(stop, max(0, len(before) - len(stop) + 1)) < 0 for stop in request.stop):
             return False
         move = self.part(request, request.sampled).text
@@ -91,13 +91,13 @@ class ReasoningTokens:
 
         All but the last one; or, since reasoning is never sent back, only those of the prompt.
         """
-        if request.lasting < len(request.prompt) or MARK.search(self._text(request.sampled)):
+        if request.lasting < len(request.prompt) or MARK.search(self._text_of_tokens(request.sampled)):
             return request.lasting
         return len(request.prompt) + len(request.sampled) - 1
 
     def part(self, request: GenerationRequest, words: Sequence[int]) -> PartedAnswer:
         """The text of the sampled tokens without the one that ended them, split from the reasoning before it."""
-        said = self._text(words)
+        said = self._text_of_tokens(words)
         if not request.opening and not MARK.search(said):
             return PartedAnswer(said.strip(), None, 0)
         text, reasoning = split_reasoning(f"{request.opening}{said}")
@@ -111,7 +111,7 @@ class ReasoningTokens:
         low, high = 1, len(words)  # the fewest that contain all these marks
         while low < high:
             middle = (low + high) // 2
-            if len(CLOSING.findall(self._text(words[:middle]))) < marks:
+            if len(CLOSING.findall(self._text_of_tokens(words[:middle]))) < marks:
                 low = middle + 1
             else:
                 high = middle
@@ -122,9 +122,9 @@ class ReasoningTokens:
             return sampled[-1] in tokens
         if self._last_of_head not in (None, sampled[-1]):
             return False
-        return mark.search(self._text(sampled[-_REACH:])) is not None
+        return mark.search(self._text_of_tokens(sampled[-_REACH:])) is not None
 
-    def _text(self, tokens: Sequence[int]) -> str:
+    def _text_of_tokens(self, tokens: Sequence[int]) -> str:
         """The text of tokens, with control tokens only if they mark reasoning: no others are ever sampled or looked
         for.
         """

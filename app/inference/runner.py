@@ -56,7 +56,7 @@ class ModelRunner:
         """
         disable_progress_bar()
         _reuse_short_lived_memory()
-        self.device, dtype = _place(checkpoint)
+        self.device, dtype = _device_and_dtype(checkpoint)
         try:
             model, self._tokenizer, self._weights = load(checkpoint, self.device, dtype)
             newest = checkpoints.renderer_of(checkpoints.read_provenance(checkpoint.folder))
@@ -191,12 +191,12 @@ def weights_of(checkpoint: Checkpoint) -> tuple[str, dict[WeightsPart, int], int
 
     Raises Unusable for a GPU that is not there.
     """
-    device, dtype = _place(checkpoint)
+    device, dtype = _device_and_dtype(checkpoint)
     memory = torch.cuda.mem_get_info()[1] if device == "cuda" else machine_memory()
     return device, parts_of(checkpoint.folder, checkpoint.sha256, dtype.itemsize), memory
 
 
-def _place(checkpoint: Checkpoint) -> tuple[str, torch.dtype]:
+def _device_and_dtype(checkpoint: Checkpoint) -> tuple[str, torch.dtype]:
     """A checkpoint's device and number type. Raises Unusable for a GPU that is not there."""
     there = torch.cuda.is_available()
     if checkpoint.device == "cuda" and not there:

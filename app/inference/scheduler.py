@@ -136,23 +136,23 @@ class Engine:
 
     def _run_loop(self) -> None:
         try:
-            runner = self._load()
+            runner = self._load_runner()
             self._note_slow(runner.slow)
             self.is_loaded = True
-            self._serve(runner)
+            self._generate_until_closed(runner)
         except UnusableCheckpoint as error:
-            self._end(error.failure)
+            self._fail_all_requests(error.failure)
         except Exception as error:
             if not self._closed:  # a process that is ending can load nothing, which is no fault of the model
                 log.exception("a local model broke", folder=str(self._checkpoint.folder))
-            self._end(error)
+            self._fail_all_requests(error)
         finally:
             self.is_loaded = False
             self._figures.at_once = None
             self._figures.weights = 0
             self.parts = {}
 
-    def _load(self) -> Any:
+    def _load_runner(self) -> Any:
         """The checkpoint's runner, loaded with torch after idle models have made room. Raises Unusable."""
         if (found := training_part.lacking()) is not None:
             raise UnusableCheckpoint(str(found.reason()), DENIED if found.is_off else BUSY)
@@ -178,7 +178,7 @@ class Engine:
                 raise
             raise UnusableCheckpoint(f"{self._checkpoint.folder}: out of memory while it was loaded", BUSY) from None
 
-    def _serve(self, runner: Any) -> None:
+    def _generate_until_closed(self, runner: Any) -> None:
         """Generate answers until the engine is closed."""
         waiting: deque[GenerationRequest] = deque()
         person_until = 0.0
@@ -187,7 +187,7 @@ class Engine:
             if only_urgent:
                 person_until = time.monotonic() + _PERSON_SECONDS
             new = _FEW if time.monotonic() < person_until else self._most
-            self._prepare(runner, waiting, new, only_urgent)
+            self._tokenize_waiting_chats(runner, waiting, new, only_urgent)
             try:
                 over = runner.go_on(waiting, self._limit.of(self._most), new)
             except OutOfMemory as error:
@@ -198,7 +198,9 @@ class Engine:
                 self._deliver(over)
             self._figures.at_once = self._limit.at_once
 
-    def _prepare(self, runner: Any, waiting: deque[GenerationRequest], new: int, only_urgent: bool) -> None:
+    def _tokenize_waiting_chats(
+        self, runner: Any, waiting: deque[GenerationRequest], new: int, only_urgent: bool
+    ) -> None:
         """Tokenize up to `new` waiting chats, those that a person waits for first, or only those; chats that cannot be
         tokenized fail at once. The others keep waiting, because tokenizing many chats takes as long as an answer.
         """
@@ -265,11 +267,11 @@ class Engine:
             self._under_way.difference_update(requests)
         for loop, theirs in loops.items():
             try:
-                loop.call_soon_threadsafe(_tell, theirs)
+                loop.call_soon_threadsafe(_set_future_results, theirs)
             except RuntimeError:  # its process, or its test, has ended
                 continue
 
-    def _end(self, result: GenerationFailure | Exception) -> None:
+    def _fail_all_requests(self, result: GenerationFailure | Exception) -> None:
         """Fail all requests with this result, wherever they are, and accept no more."""
         with self._lock:
             self._closed = True
@@ -290,7 +292,7 @@ def set_library_environment() -> None:
         os.environ.setdefault(name, value)
 
 
-def _tell(requests: Iterable[GenerationRequest]) -> None:
+def _set_future_results(requests: Iterable[GenerationRequest]) -> None:
     """Deliver results, on the event loop of the callers."""
     for request in requests:
         if request.future.done():

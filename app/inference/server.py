@@ -90,7 +90,7 @@ class _Client:
             if (known := self._calls.get(number)) is not None:
                 known.cancel()
             return
-        self._calls[number] = asyncio.create_task(self._answer(number, call, message["arguments"]))
+        self._calls[number] = asyncio.create_task(self._answer_call(number, call, message["arguments"]))
         self._calls[number].add_done_callback(lambda _: self._calls.pop(number, None))
 
     def end(self) -> None:
@@ -99,9 +99,9 @@ class _Client:
             call.cancel()
         self._writer.close()
 
-    async def _answer(self, number: int, call: str, arguments: Message) -> None:
+    async def _answer_call(self, number: int, call: str, arguments: Message) -> None:
         try:
-            answer = encode({"number": number, "value": await self._call(call, arguments)})
+            answer = encode({"number": number, "value": await self._execute_call(call, arguments)})
         except Exception as error:  # from an engine, which has logged it, or a message sent by another version
             line = " ".join(str(error).split())
             answer = encode({"number": number, "broke": f"{type(error).__name__}: {line}"})
@@ -109,7 +109,7 @@ class _Client:
             self._writer.write(answer)
             await self._writer.drain()
 
-    async def _call(self, call: str, arguments: Message) -> Any:
+    async def _execute_call(self, call: str, arguments: Message) -> Any:
         if call == COMPLETE:
             checkpoint = read_checkpoint(arguments["checkpoint"])
             self._asked.add(checkpoint)

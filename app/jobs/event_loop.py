@@ -18,13 +18,13 @@ def running_loop() -> Iterator[asyncio.AbstractEventLoop]:
     try:
         yield loop
     finally:
-        asyncio.run_coroutine_threadsafe(_end(loop), loop).result()
+        asyncio.run_coroutine_threadsafe(_cancel_all_tasks(loop), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
 
 
-async def _end(loop: asyncio.AbstractEventLoop) -> None:
+async def _cancel_all_tasks(loop: asyncio.AbstractEventLoop) -> None:
     tasks = asyncio.all_tasks(loop) - {asyncio.current_task(loop)}
     for task in tasks:
         task.cancel()

@@ -56,11 +56,11 @@ def spec_facts(spec: type[SpecPart], read: Callable[[Any], Mapping[str, Any]], *
             continue
         title, unset = schema["title"], schema.get("unset")
         said = {"none": Phrase(unset) if unset else None, "seen": PAGES, "digits": _DIGITS}
-        facts.append(fact(name, title, partial(_asked, read, name, schema), **said))
+        facts.append(fact(name, title, partial(_spec_field_cell, read, name, schema), **said))
     return facts
 
 
-def _asked(read: Callable[[Any], Mapping[str, Any]], name: str, schema: Mapping[str, Any], item: Any) -> Cell:
+def _spec_field_cell(read: Callable[[Any], Mapping[str, Any]], name: str, schema: Mapping[str, Any], item: Any) -> Cell:
     value = read(item).get(name)
     if schema.get("widget") == "shares":
         pairs = (value or {}).items()
@@ -87,7 +87,7 @@ class JobTable:
         """The lines as JSON."""
         columns = [column for column in self.columns if column.seen != PAGES]
         names = [column.name for column in columns]
-        return [dict(zip(names, map(_json, cells), strict=True)) for cells in self.cells(lines, columns)]
+        return [dict(zip(names, map(_cell_as_json, cells), strict=True)) for cells in self.cells(lines, columns)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,20 +145,20 @@ class JobPage(Generic[R]):
 
     def described(self, session: Session, rows: Sequence[R]) -> list[JSON]:
         """Jobs as JSON, with as many queries for one as for a hundred."""
-        found, numbers = self._described(session, rows), [row.id for row in rows]
+        found, numbers = self._described_without_tags(session, rows), [row.id for row in rows]
         tags, notes = tags_of(session, self.kind.name, numbers), notes_of(session, self.kind.name, numbers)
         for each, number in zip(found, numbers, strict=True):
             each |= {"tags": tags.get(number, []), "notes": [note.as_json() for note in notes.get(number, ())]}
         return found
 
-    def _described(self, session: Session, rows: Sequence[R]) -> list[JSON]:
+    def _described_without_tags(self, session: Session, rows: Sequence[R]) -> list[JSON]:
         if self.whole is not None:
             return self.whole(session, rows)
-        items, found = self._read(session, rows)
+        items, found = self._read_items_and_facts(session, rows)
         for section in (each for each in self.sections if len(rows) == 1 or not each.alone):
             for fact in (each for each in section.facts if each.seen != PAGES):
                 for each, cell in zip(found, fact.cells(session, items), strict=True):
-                    each[fact.name] = _json(cell)
+                    each[fact.name] = _cell_as_json(cell)
             if section.table is not None:
                 for each, lines in zip(found, section.table.lines(session, items), strict=True):
                     each[section.table.name] = section.table.as_json(lines)
@@ -166,7 +166,7 @@ class JobPage(Generic[R]):
 
     def printed(self, session: Session, row: R) -> dict[str, str]:
         """What a terminal shows of a job, without its tables, by name."""
-        items, [found] = self._read(session, [row])
+        items, [found] = self._read_items_and_facts(session, [row])
         name = called(self.kind, items[0])
         found = {**({"name": name} if isinstance(name, str) else {}), **found}
         for fact in (each for section in self.sections for each in section.facts if is_printed(each)):
@@ -177,7 +177,7 @@ class JobPage(Generic[R]):
         found |= {f"note {note.id}": f"{note.text} ({note.by}, {note.at:%Y-%m-%d %H:%M})" for note in notes}
         return {name: printed(cell) for name, cell in found.items()}
 
-    def _read(self, session: Session, rows: Sequence[R]) -> tuple[Sequence[Any], list[JSON]]:
+    def _read_items_and_facts(self, session: Session, rows: Sequence[R]) -> tuple[Sequence[Any], list[JSON]]:
         """Items of the list, and for each its common facts and its figures."""
         number, items = list_of(self.kind).columns[1].name, self.items_of(session, rows)
         told = [*self.told, *(name for section in self.sections for name in section.counts)]
@@ -225,6 +225,6 @@ def is_printed(column: ListColumn) -> bool:
     return column.seen in (EVERYWHERE, COMMANDS)
 
 
-def _json(cell: Cell) -> Any:
+def _cell_as_json(cell: Cell) -> Any:
     value = plain(cell)
     return value.isoformat(timespec="seconds") if isinstance(value, datetime) else value

@@ -99,7 +99,10 @@ class SpecPart(BaseModel):
         if unknown is not None:
             expected = Phrase("one of the fields %(names)s", names=", ".join([*fields, *([PRESET] if known else [])]))
             raise Invalid(under + unknown, expected=expected, got=unknown)
-        values = {**known.get(preset or "", {}), **{name: _value(cls, name, given[name], under) for name in given}}
+        values = {
+            **known.get(preset or "", {}),
+            **{name: _read_field_value(cls, name, given[name], under) for name in given},
+        }
         try:
             return cls.model_validate(values)
         except ValidationError as error:
@@ -243,7 +246,7 @@ def usual_of(schema: Schema) -> str | None:
     return "none" if usual == "" else None if usual is None else str(usual)
 
 
-def _value(spec: type[SpecPart], name: str, raw: Any, under: str) -> Any:
+def _read_field_value(spec: type[SpecPart], name: str, raw: Any, under: str) -> Any:
     schema, field = fields_of(spec)[name], under + name
     if name in (parts := parts_of(spec)):
         return parts[name].read(_mapping(raw, field), field)

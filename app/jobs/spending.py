@@ -125,7 +125,7 @@ class SpendingGate:
     @contextlib.asynccontextmanager
     async def call(self, prices: Prices | None = None) -> AsyncIterator[None]:
         """A context for a call of a model with these prices. Raises BudgetReached, once no call is running any more."""
-        await self._look()
+        await self._read_latest_budget()
         limit = None if prices == FREE else await self._look_at_limit()
         if self.is_reached or limit is not None:
             while self.under_way:
@@ -155,7 +155,7 @@ class SpendingGate:
         self._written += calls
         self._wrote.set()
 
-    async def _look(self) -> None:
+    async def _read_latest_budget(self) -> None:
         if self._latest is None or self._budget == JobBudget():
             return
         made = self._made

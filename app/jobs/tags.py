@@ -36,7 +36,7 @@ class TakenNote(NamedTuple):
 
 def tags_of(session: Session, kind: str, numbers: Iterable[int]) -> Mapping[int, list[str]]:
     """The tags of several things of a kind by number, in alphabetical order."""
-    tag, found = _table("tag"), defaultdict[int, list[str]](list)
+    tag, found = _table_by_name("tag"), defaultdict[int, list[str]](list)
     chosen = select(tag.c.number, tag.c.name).where(tag.c.kind == kind, tag.c.number.in_([*numbers]))
     for number, name in session.execute(chosen.order_by(tag.c.name)):
         found[number].append(name)
@@ -45,7 +45,7 @@ def tags_of(session: Session, kind: str, numbers: Iterable[int]) -> Mapping[int,
 
 def notes_of(session: Session, kind: str, numbers: Iterable[int]) -> Mapping[int, list[TakenNote]]:
     """The notes of several things of a kind by number, the latest first."""
-    note, found = _table("note"), defaultdict[int, list[TakenNote]](list)
+    note, found = _table_by_name("note"), defaultdict[int, list[TakenNote]](list)
     chosen = select(note.c.number, note.c.id, note.c.text, note.c.by, note.c.at)
     chosen = chosen.where(note.c.kind == kind, note.c.number.in_([*numbers])).order_by(note.c.id.desc())
     for number, *rest in session.execute(chosen):
@@ -55,13 +55,13 @@ def notes_of(session: Session, kind: str, numbers: Iterable[int]) -> Mapping[int
 
 def known_tags(session: Session, kind: str) -> Sequence[str]:
     """All tags in use for a kind."""
-    tag = _table("tag")
+    tag = _table_by_name("tag")
     return session.scalars(select(tag.c.name).where(tag.c.kind == kind).distinct().order_by(tag.c.name)).all()
 
 
 def has_tag(key: Any, kind: str, name: str) -> ColumnElement[bool]:
     """Whether the job, model or dataset whose number is in the column `key` has a tag, for a WHERE."""
-    tag = _table("tag")
+    tag = _table_by_name("tag")
     found: ColumnElement[bool] = key.in_(select(tag.c.number).where(tag.c.kind == kind, tag.c.name == name))
     return found
 
@@ -79,12 +79,12 @@ def add_tags(session: Session, kind: str, number: int, names: Sequence[str], by:
     if new:
         now = datetime.now(UTC)
         rows = [{"kind": kind, "number": number, "name": name, "by": by, "at": now} for name in new]
-        session.execute(insert(_table("tag")), rows)
+        session.execute(insert(_table_by_name("tag")), rows)
 
 
 def remove_tags(session: Session, kind: str, number: int, names: Sequence[str]) -> None:
     """Remove tags; those that it does not have change nothing."""
-    tag = _table("tag")
+    tag = _table_by_name("tag")
     session.execute(delete(tag).where(tag.c.kind == kind, tag.c.number == number, tag.c.name.in_([*names])))
 
 
@@ -97,12 +97,12 @@ def add_note(session: Session, kind: str, number: int, text: str, by: str) -> No
         expected = Phrase("a text of 1 to %(most)s characters", most=LONGEST_NOTE)
         raise Invalid("note", expected=expected, got=Phrase("one of %(length)s", length=len(text)))
     row = {"kind": kind, "number": number, "text": text, "by": by, "at": datetime.now(UTC)}
-    session.execute(insert(_table("note")).values(**row))
+    session.execute(insert(_table_by_name("note")).values(**row))
 
 
 def remove_note(session: Session, kind: str, number: int, note_id: int) -> None:
     """Delete a note. Raises NotFound."""
-    note = _table("note")
+    note = _table_by_name("note")
     found = delete(note).where(note.c.id == note_id, note.c.kind == kind, note.c.number == number)
     if session.scalar(found.returning(note.c.id)) is None:
         raise NotFound("note", expected=Phrase("the number of one that exists"), got=note_id)
@@ -111,17 +111,17 @@ def remove_note(session: Session, kind: str, number: int, note_id: int) -> None:
 def tag_columns(kind: str) -> list[ListColumn]:
     """The columns of a list whose items have a row, or the rows of several."""
     return [
-        ListColumn("tags", Phrase("Tags"), values=_cells(kind, tags_of), if_any=True),
-        ListColumn("notes", Phrase("Notes"), values=_cells(kind, _texts), seen=NOWHERE, if_any=True),
+        ListColumn("tags", Phrase("Tags"), values=_column_values(kind, tags_of), if_any=True),
+        ListColumn("notes", Phrase("Notes"), values=_column_values(kind, _note_texts), seen=NOWHERE, if_any=True),
     ]
 
 
-def _texts(session: Session, kind: str, numbers: Iterable[int]) -> Mapping[int, list[str]]:
+def _note_texts(session: Session, kind: str, numbers: Iterable[int]) -> Mapping[int, list[str]]:
     found = notes_of(session, kind, numbers)
     return defaultdict(list, {number: [note.text for note in notes] for number, notes in found.items()})
 
 
-def _cells(
+def _column_values(
     kind: str, read: Callable[[Session, str, Iterable[int]], Mapping[int, list[str]]]
 ) -> Callable[[Session, Sequence[Any]], list[list[str]]]:
     def cells(session: Session, items: Sequence[Any]) -> list[list[str]]:
@@ -132,5 +132,5 @@ def _cells(
     return cells
 
 
-def _table(name: str) -> Table:
+def _table_by_name(name: str) -> Table:
     return Model.metadata.tables[name]

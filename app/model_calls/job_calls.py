@@ -90,9 +90,9 @@ class ChatCalls:
             except RoundBlocked as blocked:
                 raise ChatBlocked(str(blocked)) from None
             if answer := answer_text(generation):
-                await self._keep(call, model, generation)
+                await self._store_generation(call, model, generation)
                 return answer
-            await self._keep(call, model, replace(generation, error=EMPTY))
+            await self._store_generation(call, model, replace(generation, error=EMPTY))
         raise AnswerRefused(f"{EMPTY} {MOST_EMPTY} times from {model.name}")
 
     async def _ask_once(self, call: str, model: ChatModel, chat: Chat, seed: str, schema: str | None) -> Generation:
@@ -111,7 +111,7 @@ class ChatCalls:
                 raise
             except PlayerFailed as failure:
                 blocks = model.patience.blocks(failure)  # before waiting calls get the slot
-                await self._keep(call, model, failure.generation)
+                await self._store_generation(call, model, failure.generation)
                 if blocks:
                     raise RoundBlocked(failure.message) from None
                 if failure.kind != BUSY:
@@ -129,7 +129,7 @@ class ChatCalls:
             model.patience.answered()
             return generation
 
-    async def _keep(self, call: str, model: ChatModel, generation: Generation) -> None:
+    async def _store_generation(self, call: str, model: ChatModel, generation: Generation) -> None:
         await self.writer.call(
             generation_row(self.belong_to, call, model.id, generation),
             calls=1 + generation.retries,

@@ -61,14 +61,14 @@ class CallingWorker:
     async def work(self) -> None:
         """Run until everything is made or the job is stopped, and clean up. Raises JobLeaseLost."""
         writer = asyncio.create_task(self.writer.write_forever())
-        making, watch = asyncio.create_task(self._make()), asyncio.create_task(self._watch())
+        making, watch = asyncio.create_task(self._make()), asyncio.create_task(self._renew_lease_until_stop())
         await asyncio.wait({writer, making, watch}, return_when=asyncio.FIRST_COMPLETED)
         for task in (making, watch):
             task.cancel()
         problems = await asyncio.gather(making, watch, return_exceptions=True)
         error = next(filter(None, (self._error_of(problem) for problem in problems)), None)
         try:
-            await self.writer.close(writer, lambda session: self._leave(session, error))
+            await self.writer.close(writer, lambda session: self._finish_or_release(session, error))
         except Exception as problem:
             reason = self._error_of(problem)
             if reason is None:
@@ -80,14 +80,14 @@ class CallingWorker:
         await self.writer.flush()
         self._done = True
 
-    def _leave(self, session: Session, error: str | None) -> None:
+    def _finish_or_release(self, session: Session, error: str | None) -> None:
         row = self._kind.locked(session, self._number, self.context.owner)
         if self._done and row is not None and row.status != states.CANCELLING:
             finish_job(row)
             error = None
         self._kind.release(session, self._number, self.context.owner, error)
 
-    async def _watch(self) -> None:
+    async def _renew_lease_until_stop(self) -> None:
         """Renew the lease, and return when the job should stop running. Raises JobLeaseLost."""
         loop = asyncio.get_running_loop()
         renew_at = loop.time() + self.context.settings.ROUND_LEASE / 3

@@ -92,7 +92,7 @@ def _make(database: Engine, settings: Settings, number: int, owner: str, call: C
     if game is not None:
         refused = {"refused": test_call.verdict(game, result["text"])} if result["ok"] else {}
         result = {"game": game, **result, **refused}
-    result |= _shown(asking.found)
+    result |= _findings_as_json(asking.found)
     write_learnt(database)
 
     def keep(session: Session) -> None:
@@ -138,7 +138,7 @@ class _Asking:
         return None if self._test is None else self._test.found
 
 
-def _shown(found: ServerFindings | SamplingCheck | None) -> JSON:
+def _findings_as_json(found: ServerFindings | SamplingCheck | None) -> JSON:
     """A test's findings, as part of its request's result."""
     if found is None:
         return {}

@@ -62,7 +62,7 @@ def find_causes(session: Session, settings: Settings, since: datetime) -> list[N
 def near_limits(session: Session, settings: Settings) -> list[NoticeCause]:
     """The spending limits that are used up to NEAR percent or more."""
     now = datetime.now(UTC)
-    return [*_limits(session, settings, now), *_caps_of_waves(session, now)]
+    return [*_limits_nearly_reached(session, settings, now), *_caps_of_waves(session, now)]
 
 
 def _failed_jobs(session: Session, since: datetime) -> Iterator[NoticeCause]:
@@ -99,7 +99,7 @@ def _of_waves(session: Session, since: datetime) -> Iterator[NoticeCause]:
             yield NoticeCause(REPORTS, f"report {event.id}", event.at, text, f"/admin/studies/reports/{event.id}")
 
 
-def _limits(session: Session, settings: Settings, now: datetime) -> Iterator[NoticeCause]:
+def _limits_nearly_reached(session: Session, settings: Settings, now: datetime) -> Iterator[NoticeCause]:
     for limit in limits(session, settings, 0):  # the pace is not needed here
         unit = "tokens" if limit.in_tokens else "USD"
         of = "installation" if limit.kind is None else f"{limit.kind} {limit.number}"

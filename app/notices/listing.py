@@ -26,7 +26,7 @@ class NoticeListItem:
     row: Notice
 
 
-def _items(_session: Session, rows: Sequence[Notice]) -> list[NoticeListItem]:
+def _notice_items(_session: Session, rows: Sequence[Notice]) -> list[NoticeListItem]:
     return [NoticeListItem(row) for row in rows]
 
 
@@ -58,5 +58,5 @@ NOTICES: Listing[Notice] = Listing(
         attribute(Notice.batch, Phrase("Message"), seen=NOWHERE),
         ListColumn("error", Phrase("Error"), lambda each: each.row.error and English(each.row.error), seen=NOWHERE),
     ),
-    items=_items,
+    items=_notice_items,
 )

@@ -37,7 +37,7 @@ def send_mail(mail: EmailMessage, settings: Settings) -> None:
     except smtplib.SMTPResponseException as error:
         raise NotSent(f"SMTP_HOST {host}:{port} answered {error.smtp_code}") from None
     except (OSError, smtplib.SMTPException, ValueError) as error:  # also a password that is not ASCII
-        raise NotSent(f"SMTP_HOST {host}:{port}: {_why(error)}") from None
+        raise NotSent(f"SMTP_HOST {host}:{port}: {_system_error_text(error)}") from None
 
 
 def post(url: str, body: bytes, headers: Mapping[str, str], *, private: bool) -> None:
@@ -62,7 +62,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, private: bool) ->
         if not 200 <= answer.status < 300:
             raise NotSent(f"{host} answered {answer.status}")
     except (OSError, HTTPException, ValueError) as error:  # also what cannot be in an address
-        raise NotSent(f"{host}: {_why(error)}") from None
+        raise NotSent(f"{host}: {_system_error_text(error)}") from None
     finally:
         connection.close()
 
@@ -78,7 +78,7 @@ def _connected(host: str, port: int, private: bool) -> socket.socket:
     return found
 
 
-def _why(error: Exception) -> str:
+def _system_error_text(error: Exception) -> str:
     """The error in the words of the system."""
     said = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(str(said).split())

@@ -103,14 +103,14 @@ def bundle_of_dataset(home: Path, row: Dataset, card: str) -> Bundle:
 
 def _bundle(kind: str, name: str, about: dict[str, Any], own: Mapping[str, Path | bytes], card: str) -> Bundle:
     files = {**own, CARD: card.encode()}
-    described = {each: _described(each, files[each]) for each in sorted(files)}
+    described = {each: _manifest_entry(each, files[each]) for each in sorted(files)}
     manifest = BundleManifest(kind=kind, name=name, files=described, about=about)
     written = manifest.to_bytes()
     size = sum(each.size for each in described.values()) + len(written)
     return Bundle(manifest, {**files, MANIFEST: written}, size)
 
 
-def _described(name: str, content: Path | bytes) -> ManifestFile:
+def _manifest_entry(name: str, content: Path | bytes) -> ManifestFile:
     called = name.removeprefix(_ORIGINAL) if name.removeprefix(_ORIGINAL) in _OURS else name
     if isinstance(content, bytes):
         return ManifestFile(sha256=hashlib.sha256(content).hexdigest(), size=len(content), name=called)

@@ -70,11 +70,11 @@ def model_card(session: Session, home: Path, row: LanguageModel, licence: str = 
     if adapters is not None:
         facts.append(("adapters over", f"{adapters.name}, sha256 {adapters.options['sha256']}"))
     sections = [
-        ("", _table(("", ""), [(name, _text(value)) for name, value in facts if value])),
+        ("", _markdown_table(("", ""), [(name, _escaped_for_markdown(value)) for name, value in facts if value])),
         ("Lineage", _lineage(origins)),
         ("Data", _data(found)),
         ("Results", "\n\n".join([*_benchmarks(results), *_assessments(session, row), *_rounds(session, row)])),
-        ("Intended use and limits", _limits(found)),
+        ("Intended use and limits", _limits_of_use(found)),
         ("Licence", _licence(licence, licence_link, found)),
         ("How to make it again", _again(origins, folder)),
     ]
@@ -96,12 +96,12 @@ def dataset_card(session: Session, row: Dataset, licence: str = "", licence_link
     facts = [("rows", row.rows), ("kind", row.kind), ("words", row.words), ("words to be learned", row.own_words),
              ("bytes", row.size), ("rows (sha256)", row.sha256)]  # fmt: skip
     sections = [
-        ("", _table(("", ""), [(name, _text(value)) for name, value in facts])),
+        ("", _markdown_table(("", ""), [(name, _escaped_for_markdown(value)) for name, value in facts])),
         ("Data", _data(found)),
         ("Rows", f"`{ROWS}`: a row of JSON a line, with the messages of a chat, or a question with rated responses."),
-        ("Intended use and limits", _limits(found)),
+        ("Intended use and limits", _limits_of_use(found)),
         ("Licence", _licence(licence, licence_link, found)),
-        ("How to make it again", f"Cut by this:\n\n{_json(row.spec)}"),
+        ("How to make it again", f"Cut by this:\n\n{_json_code_block(row.spec)}"),
     ]
     return _card(data, row.reference, sections)
 
@@ -109,7 +109,12 @@ def dataset_card(session: Session, row: Dataset, licence: str = "", licence_link
 def _card(data: CardData, title: str, sections: Iterable[tuple[str, str]]) -> str:
     written = [f"## {heading}\n\n{text}" if heading else text for heading, text in sections if text]
     made = f"Made with Parlor {__version__}, in which people and language models play language games."
-    return "\n\n".join([f"---\n{data.to_yaml(line_break=chr(10))}\n---", f"# {_text(title)}", made, *written]) + "\n"
+    return (
+        "\n\n".join(
+            [f"---\n{data.to_yaml(line_break=chr(10))}\n---", f"# {_escaped_for_markdown(title)}", made, *written]
+        )
+        + "\n"
+    )
 
 
 # ---- Licence -------------------------------------------------------------------------
@@ -142,7 +147,7 @@ def _lineage(origins: Sequence[ModelOrigin]) -> str:
             each.model.name, made, each.base.name if each.base else "–", ", ".join(datasets) or "–",
             str(each.model.options.get("sha256", "–")),
         ))  # fmt: skip
-    return _table(("Model", "Made by", "From", "On", "Weights (sha256)"), rows)
+    return _markdown_table(("Model", "Made by", "From", "On", "Weights (sha256)"), rows)
 
 
 def _data(found: Release) -> str:
@@ -150,15 +155,15 @@ def _data(found: Release) -> str:
         (each.reference, str(each.rows), _source_of(each), each.sha256)
         for each in found.datasets
     ]  # fmt: skip
-    parts = [_table(("Dataset", "Rows", "Cut from", "Rows (sha256)"), rows)] if rows else ["None."]
+    parts = [_markdown_table(("Dataset", "Rows", "Cut from", "Rows (sha256)"), rows)] if rows else ["None."]
     if found.sources:
         counted = [(source, str(number)) for source, number in found.sources.items()]
-        parts.append(_table(("Source of matches", "Matches"), counted))
+        parts.append(_markdown_table(("Source of matches", "Matches"), counted))
     if found.people:
         people = [
             (each.study or "guests", str(each.matches), str(each.agreed)) for each in found.people
         ]  # fmt: skip
-        parts.append(_table(("Study", "Matches with people", "Everybody agreed to publication"), people))
+        parts.append(_markdown_table(("Study", "Matches with people", "Everybody agreed to publication"), people))
     return "\n\n".join(parts)
 
 
@@ -172,7 +177,7 @@ def _source_of(row: Dataset) -> str:
     return "matches"
 
 
-def _limits(found: Release) -> str:
+def _limits_of_use(found: Release) -> str:
     lines = [_GAMES_LIMIT]
     if found.people:
         lines.append(_PEOPLE_LIMIT)
@@ -201,7 +206,7 @@ def _benchmarks(results: Sequence[BenchmarkResult]) -> Iterator[str]:
             for each in sorted(results, key=lambda each: each.task)
         ]  # fmt: skip
         yield "Benchmarks (± standard error)"
-        yield _table(("Task", "Metric", "Score", "Items", "Scored by"), rows)
+        yield _markdown_table(("Task", "Metric", "Score", "Items", "Scored by"), rows)
 
 
 def _assessments(session: Session, row: LanguageModel) -> Iterator[str]:
@@ -212,8 +217,8 @@ def _assessments(session: Session, row: LanguageModel) -> Iterator[str]:
             (figures.aspect, figures.rater or "all", *map(_figure, (figures.model, figures.base, figures.difference)))
             for figures in figures_of(session, each)
         ]
-        yield f"Held-out questions, rated beside {_text(base)} (1 to 7, with 95 % intervals)"
-        yield _table(("Aspect", "Rater", row.name, base, "Difference"), rows)
+        yield f"Held-out questions, rated beside {_escaped_for_markdown(base)} (1 to 7, with 95 % intervals)"
+        yield _markdown_table(("Aspect", "Rater", row.name, base, "Difference"), rows)
 
 
 def _rounds(session: Session, row: LanguageModel) -> Iterator[str]:
@@ -224,7 +229,7 @@ def _rounds(session: Session, row: LanguageModel) -> Iterator[str]:
     lines = [line for each in found for line in _lines_of_round(row.name, each)]
     if lines:
         yield "Rounds (with 95 % intervals)"
-        yield _table(("Game", "Players", "Role", "Matches", "Metric", "Value"), lines)
+        yield _markdown_table(("Game", "Players", "Role", "Matches", "Metric", "Value"), lines)
 
 
 def _lines_of_round(name: str, found: RoundAnalysis) -> Iterator[Sequence[str]]:
@@ -256,27 +261,29 @@ def _again(origins: Sequence[ModelOrigin], folder: Path) -> str:
             if each.job.spec is not None:
                 command = f"flask training run {command_words(TrainingSpec.of_json(each.job.spec))}"
                 parts.append(f"```sh\n{command}\n```")
-            parts.append(_json({"model": each.model.name, "method": each.job.method, "config": each.job.config}))
+            parts.append(
+                _json_code_block({"model": each.model.name, "method": each.job.method, "config": each.job.config})
+            )
     provenance = folder / PROVENANCE
     if provenance.is_file():
         parts.append(f"`{PROVENANCE}` has seed, hashes and versions:")
-        parts.append(_json(json.loads(provenance.read_text(encoding="utf-8"))))
+        parts.append(_json_code_block(json.loads(provenance.read_text(encoding="utf-8"))))
     return "\n\n".join(parts)
 
 
 # ---- Markdown ------------------------------------------------------------------------
 
 
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join(f"| {' | '.join(map(_text, line))} |" for line in lines)
+    return "\n".join(f"| {' | '.join(map(_escaped_for_markdown, line))} |" for line in lines)
 
 
-def _text(value: object) -> str:
+def _escaped_for_markdown(value: object) -> str:
     """Text escaped for Markdown: names come from experimenters and from elsewhere."""
     text = " ".join(str(value).split())
     return "".join(f"\\{sign}" if sign in "\\`*_<>[]|#" else sign for sign in text)
 
 
-def _json(value: Any) -> str:
+def _json_code_block(value: Any) -> str:
     return f"```json\n{json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)}\n```"

@@ -20,15 +20,15 @@ def check_repository(spec: PublicationSpec) -> None:
         raise Invalid("to", expected=expected, got=spec.to)
 
 
-def _prepare(session: Session, request: JobRequest[Any]) -> lifecycle.PlannedPush:
+def _plan_push(session: Session, request: JobRequest[Any]) -> lifecycle.PlannedPush:
     check_repository(request.spec)
     return lifecycle.plan(session, request.home, request.spec)
 
 
-def _create(
+def _create_push(
     session: Session, request: JobRequest[Any], *, queued: bool, requester: Requester | None
 ) -> Sequence[Publication]:
     return [lifecycle.create(session, request.spec, request.known, queued=queued, requester=requester)]
 
 
-CREATION = JobCreation(spec=PublicationSpec, create=_create, prepare=_prepare)
+CREATION = JobCreation(spec=PublicationSpec, create=_create_push, prepare=_plan_push)

@@ -22,7 +22,7 @@ def push_to_folder(folder: Path, bundle: Bundle) -> None:
     part, old = folder.with_name(f".{folder.name}.part"), folder.with_name(f".{folder.name}.old")
     try:
         for name, content in bundle.files.items():
-            _write(part / name, content, _hash_of(bundle, name))
+            _write_unless_same(part / name, content, _hash_of(bundle, name))
         for path in sorted(part.rglob("*")):
             if path.is_file() and path.relative_to(part).as_posix() not in bundle.files:
                 path.unlink()
@@ -43,7 +43,7 @@ def _hash_of(bundle: Bundle, name: str) -> str:
     return bundle.manifest.sha256 if name == MANIFEST else bundle.manifest.files[name].sha256
 
 
-def _write(path: Path, content: Path | bytes, sha256: str) -> None:
+def _write_unless_same(path: Path, content: Path | bytes, sha256: str) -> None:
     if path.is_file() and file_hash(path) == sha256:
         return
     path.parent.mkdir(parents=True, exist_ok=True)

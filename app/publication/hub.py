@@ -118,14 +118,16 @@ class Hub:
         except AppError:
             raise
         except HFValidationError as error:
-            raise Invalid("to", expected=Phrase("OWNER/NAME of a repository"), got=_line(error)) from None
+            raise Invalid("to", expected=Phrase("OWNER/NAME of a repository"), got=_first_error_line(error)) from None
         except RevisionNotFoundError:
             expected = Phrase("a revision of %(repository)s", repository=Verbatim(place.repository))
             raise NotFound("revision", expected=expected, got=place.revision) from None
         except HfHubHTTPError as error:
-            raise self._refusal(place, error) from None
+            raise self._error_for_status(place, error) from None
         except ValueError as error:  # about the card, as the hub reads it
-            raise Invalid("card", expected=Phrase("a card that the hub can read"), got=_line(error)) from None
+            raise Invalid(
+                "card", expected=Phrase("a card that the hub can read"), got=_first_error_line(error)
+            ) from None
         except OfflineModeIsEnabled:
             raise HubUnreachable(Phrase("the hub is not asked while HF_HUB_OFFLINE is set")) from None
         except OSError as error:
@@ -133,12 +135,12 @@ class Hub:
         except RuntimeError as error:  # a failed upload, with the reason as its cause
             cause = error.__cause__ or error
             raise (
-                self._refusal(place, cause) if isinstance(cause, HfHubHTTPError) else self._unreachable(cause)
+                self._error_for_status(place, cause) if isinstance(cause, HfHubHTTPError) else self._unreachable(cause)
             ) from None
         except httpx2.HTTPError as error:
             raise self._unreachable(error) from None
 
-    def _refusal(self, place: PublicationPlace, error: HfHubHTTPError) -> AppError:
+    def _error_for_status(self, place: PublicationPlace, error: HfHubHTTPError) -> AppError:
         status, where = error.response.status_code, Verbatim(place.repository)
         has_token = bool(self._token)
         if status in (401, 403) or (status == 404 and not has_token):
@@ -171,7 +173,7 @@ class Hub:
                 subject=Verbatim(place.repository),
             )  # fmt: skip
         if isinstance(cause, HfHubHTTPError):
-            return self._refusal(place, cause)
+            return self._error_for_status(place, cause)
         return self._unreachable(error)
 
     def _unreachable(self, error: BaseException) -> AppError:
@@ -182,5 +184,5 @@ class Hub:
         )  # fmt: skip
 
 
-def _line(error: BaseException) -> Verbatim:
+def _first_error_line(error: BaseException) -> Verbatim:
     return Verbatim(str(error).split("\n", 1)[0][:200])

@@ -84,12 +84,12 @@ def pull_model(
         called = name or (found.manifest.name if found.manifest else place.repository.rpartition("/")[2] or "model")
         check_name("name", called)
         transact(lambda session: _check_free(session, called))
-        output = settings.home / _path(called)
+        output = settings.home / _checkpoint_path(called)
         if output.exists():
             expected, remedy = Phrase("one without a checkpoint"), Phrase("remove it, or give another name")
             raise Conflict("name", expected=expected, got=Verbatim(output), remedy=remedy)
         private_folder(output.parent)
-        with _room(found.source), temporary_beside(output) as draft:
+        with _reporting_full_disk(found.source), temporary_beside(output) as draft:
             _assemble(found, draft)
             adapter_of = about.get("adapter_of")
             if adapter_of is not None:
@@ -142,7 +142,7 @@ def _fetched(settings: Settings, place: PublicationPlace, kind: str, tell: Tell)
     key = hashlib.sha256(f"{settings.HF_ENDPOINT} {kind} {place.repository} {commit}".encode()).hexdigest()[:32]
     folder = settings.home / FETCHED / key
     source = f"{place.repository}@{commit[:12]}"
-    with _room(source):
+    with _reporting_full_disk(source):
         private_folder(folder.parent)
         private_folder(folder)
         os.utime(folder)  # files already there are not fetched again, and its age would have it deleted
@@ -231,7 +231,7 @@ def _register(
     if style not in styles(played):
         style = USUAL_STYLE
     sampling = {name: value for name, value in about.get("options", {}).items() if name in SAMPLING}
-    options = {**sampling, "path": _path(name), "sha256": facts["sha256"]}
+    options = {**sampling, "path": _checkpoint_path(name), "sha256": facts["sha256"]}
     row = add_local_model(session, name, None, played, options, prompt_style=style, adapter_of=facts.get("adapter_of"))
     row.notes = f"Pulled from {source}."
     session.flush()
@@ -240,10 +240,10 @@ def _register(
 
 def _is_registered(session: Session, name: str) -> bool:
     row = session.scalar(select(LanguageModel).where(LanguageModel.name == name))
-    return row is not None and row.options.get("path") == _path(name)
+    return row is not None and row.options.get("path") == _checkpoint_path(name)
 
 
-def _path(name: str) -> str:
+def _checkpoint_path(name: str) -> str:
     """The path in PARLOR_HOME for the checkpoint of a model with this name."""
     return f"{CHECKPOINTS}/{name}"
 
@@ -252,7 +252,7 @@ def _path(name: str) -> str:
 
 
 @contextmanager
-def _room(source: str) -> Iterator[None]:
+def _reporting_full_disk(source: str) -> Iterator[None]:
     """Report in one line that the disk is full or cannot be written."""
     try:
         yield

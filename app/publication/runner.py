@@ -39,7 +39,7 @@ def run(context: JobContext, number: int) -> None:
             return
     error = None
     try:
-        _push(context, number)
+        _check_and_push(context, number)
     except DATABASE_AWAY:  # upkeep calls a worker once the database is back
         raise
     except AppError as problem:
@@ -49,7 +49,7 @@ def run(context: JobContext, number: int) -> None:
     insist(context.database, lambda session: PUBLICATION.release(session, number, context.owner, error), AWAY)
 
 
-def _push(context: JobContext, number: int) -> None:
+def _check_and_push(context: JobContext, number: int) -> None:
     with reading(context.database) as session:
         row = PUBLICATION.get(session, number)
         spec, by = PublicationSpec.of_json(row.spec), row.requested_by
@@ -73,16 +73,16 @@ def _push(context: JobContext, number: int) -> None:
         push_to_folder(spec.place.folder, bundle)
         revision = None
     else:
-        request = _request(context.settings, spec.place, bundle, private=spec.visibility == PRIVATE)
-        revision = _send(context, number, request)
+        request = _request_line(context.settings, spec.place, bundle, private=spec.visibility == PRIVATE)
+        revision = _send_to_hub(context, number, request)
         if revision is None:
             return
-    insist(context.database, lambda session: _finish(session, number, context.owner, revision), AWAY)
+    insist(context.database, lambda session: _finish_push(session, number, context.owner, revision), AWAY)
     facts = {"publication": number, "what": planned.name, "to": str(spec.place), "revision": revision, "by": by}
     log.info("something was published", **facts)
 
 
-def _send(context: JobContext, number: int, request: bytes) -> str | None:
+def _send_to_hub(context: JobContext, number: int, request: bytes) -> str | None:
     """The commit that the hub made; None if the push was stopped. Raises AppError with the process's message."""
     command = [sys.executable, "-m", "app.publication.sending"]
     # Code that loads torch in this process sets the hub offline; the push contacts it on purpose.
@@ -111,7 +111,7 @@ def _send(context: JobContext, number: int, request: bytes) -> str | None:
     return str(said["revision"])
 
 
-def _request(settings: Settings, place: PublicationPlace, bundle: Bundle, *, private: bool) -> bytes:
+def _request_line(settings: Settings, place: PublicationPlace, bundle: Bundle, *, private: bool) -> bytes:
     """The line that the process reads."""
     texts = {name: content.decode() for name, content in bundle.files.items() if isinstance(content, bytes)}
     paths = {name: str(content) for name, content in bundle.files.items() if isinstance(content, Path)}
@@ -127,7 +127,7 @@ def _renew(context: JobContext, session: Session, number: int) -> str | None:
     return PUBLICATION.renew(session, number, context.owner, LEASE)
 
 
-def _finish(session: Session, number: int, owner: str, revision: str | None) -> None:
+def _finish_push(session: Session, number: int, owner: str, revision: str | None) -> None:
     row = PUBLICATION.locked(session, number, owner)
     if row is not None:
         row.revision = revision

@@ -88,7 +88,7 @@ def add_api_model(
     _check_binding(session, read)
     if host := key_host(options):
         options = {**options, "key_host": host}
-    return _add(session, "api", name, label, games, options, prompt_style)
+    return _register_model(session, "api", name, label, games, options, prompt_style)
 
 
 def key_host(options: dict[str, Any]) -> str | None:
@@ -119,7 +119,7 @@ def add_local_model(
     trained from.
     """
     local_options.read_options(options)
-    row = _add(session, "local", name, label, games, options, prompt_style)
+    row = _register_model(session, "local", name, label, games, options, prompt_style)
     base = None if adapter_of is None else find_base(session, adapter_of, trained_from)
     if base is not None:
         hold(session, [base])
@@ -135,7 +135,7 @@ def add_scripted_model(session: Session, name: str, label: str | None, options: 
     Raises, and chooses a label, as `add_api_model` does.
     """
     make_player(PlayerSpec("scripted", name, options))
-    return _add(session, "scripted", name, label, list(SCRIPTED), options, None)
+    return _register_model(session, "scripted", name, label, list(SCRIPTED), options, None)
 
 
 def list_models(session: Session, game: str | None = None, *, archived: bool = True) -> list[LanguageModel]:
@@ -359,7 +359,7 @@ def _check_binding(session: Session, new: api_options.ApiOptions) -> None:
             )
 
 
-def _add(
+def _register_model(
     session: Session,
     kind: str,
     name: str,

@@ -33,7 +33,7 @@ def write_learnt(database: Engine) -> None:
         return
     try:
         with writing(database) as session:
-            _write(session, learnt)
+            _write_learnt_options(session, learnt)
     except DATABASE_AWAY as error:
         log.warning("the database did not take how a model wants to be asked", error=reason_of(error))
         return
@@ -42,7 +42,7 @@ def write_learnt(database: Engine) -> None:
         log.info("a model wants to be asked differently", model=model, address=address, **learnt[model, address])
 
 
-def _write(session: Session, learnt: dict[tuple[str, str], dict[str, object]]) -> None:
+def _write_learnt_options(session: Session, learnt: dict[tuple[str, str], dict[str, object]]) -> None:
     models = select(LanguageModel).where(LanguageModel.kind == "api").with_for_update(key_share=True)
     for row in session.scalars(models):
         try:

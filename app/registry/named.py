@@ -37,11 +37,11 @@ def named_models(
     for field, schema in fields_of(type(spec)).items():
         if "use" in schema and (fields is None or field in fields) and (named := getattr(spec, field)):
             names: Sequence[str] = [named] if isinstance(named, str) else [*named]
-            found[field] = [_model(session, field, name, schema["use"], goes_on) for name in names]
+            found[field] = [_find_named_model(session, field, name, schema["use"], goes_on) for name in names]
     return found
 
 
-def _model(session: Session, field: str, name: str, use: str, goes_on: bool) -> LanguageModel:
+def _find_named_model(session: Session, field: str, name: str, use: str, goes_on: bool) -> LanguageModel:
     try:
         row = get_model(session, name)
         if not goes_on:

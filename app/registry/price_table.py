@@ -50,9 +50,11 @@ def load_price_table(settings: Settings) -> list[PriceLine]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise _refused(path, Phrase("a file that can be read"), Verbatim(error.strerror or "none")) from None
+        raise _invalid_prices_file(
+            path, Phrase("a file that can be read"), Verbatim(error.strerror or "none")
+        ) from None
     if len(content) > _MOST_BYTES:
-        raise _refused(path, Phrase("at most %(most)s bytes", most=_MOST_BYTES), Verbatim(len(content)))
+        raise _invalid_prices_file(path, Phrase("at most %(most)s bytes", most=_MOST_BYTES), Verbatim(len(content)))
     return read_price_table(content, str(path))
 
 
@@ -63,8 +65,8 @@ def read_price_table(content: bytes, name: str) -> list[PriceLine]:
     unknown = [column for column in table.columns if column not in _COLUMNS]
     if missing or unknown:
         got = Phrase("none called %(names)s", names=", ".join(missing)) if missing else Verbatim(", ".join(unknown))
-        raise _refused(name, Phrase("the columns %(names)s", names=", ".join(_COLUMNS)), got)
-    return [_line(row, f"{name}:{row.line}") for row in table.rows]
+        raise _invalid_prices_file(name, Phrase("the columns %(names)s", names=", ".join(_COLUMNS)), got)
+    return [_read_price_line(row, f"{name}:{row.line}") for row in table.rows]
 
 
 def find_prices(table: Sequence[PriceLine], options: Mapping[str, Any]) -> PriceLine | None:
@@ -73,17 +75,19 @@ def find_prices(table: Sequence[PriceLine], options: Mapping[str, Any]) -> Price
     return next((line for line in table if line.fits(read.model, host_of(read.base_url))), None)
 
 
-def _line(row: CsvRow, place: str) -> PriceLine:
+def _read_price_line(row: CsvRow, place: str) -> PriceLine:
     cells = row.cells
     for column in _NEEDED:
         if not cells[column]:
-            raise _refused(place, Phrase("something in the column %(column)s", column=column), Phrase("nothing"))
+            raise _invalid_prices_file(
+                place, Phrase("something in the column %(column)s", column=column), Phrase("nothing")
+            )
     if cells["currency"] != _CURRENCY:
-        raise _refused(place, Phrase("prices in %(currency)s", currency=_CURRENCY), cells["currency"])
+        raise _invalid_prices_file(place, Phrase("prices in %(currency)s", currency=_CURRENCY), cells["currency"])
     try:
         day = date.fromisoformat(cells["date"])
     except ValueError:
-        raise _refused(place, Phrase("a date such as 2026-01-31"), cells["date"]) from None
+        raise _invalid_prices_file(place, Phrase("a date such as 2026-01-31"), cells["date"]) from None
     try:
         prices = {
             name: real_number(text, name, 0, api_options.HIGHEST_PRICE)
@@ -95,7 +99,7 @@ def _line(row: CsvRow, place: str) -> PriceLine:
     return PriceLine(cells["model"], cells["server"].lower(), day, cells["source"], prices)
 
 
-def _refused(place: object, expected: Phrase, got: object) -> Invalid:
+def _invalid_prices_file(place: object, expected: Phrase, got: object) -> Invalid:
     return Invalid(
         "PRICES_FILE", expected=expected, got=got, subject=Verbatim(place),
         remedy=Phrase("fix the file, or name another in the setting PRICES_FILE"),

@@ -33,7 +33,7 @@ def add_prompt(session: Session, name: str, text: str, by: str) -> PromptRow:
         raise Invalid("text", expected=Phrase("characters that can be stored"), got=ascii(text[:80]))
     if not 1 <= len(text) <= MOST_CHARACTERS:
         raise Invalid("text", expected=Phrase("1 to %(most)s characters", most=MOST_CHARACTERS), got=len(text))
-    newest = _versions(session, name)[-1:]
+    newest = _versions_of_prompt(session, name)[-1:]
     if newest and newest[0].text == text:
         return newest[0]
     row = PromptRow(
@@ -52,7 +52,7 @@ def add_prompt(session: Session, name: str, text: str, by: str) -> PromptRow:
 def find_prompt(session: Session, named: str, field: str | None = "prompt") -> PromptRow:
     """A prompt by NAME@VERSION, or the newest of a NAME. Raises NotFound."""
     name, _, version = named.partition("@")
-    rows = [each for each in _versions(session, name) if version in ("", str(each.version))]
+    rows = [each for each in _versions_of_prompt(session, name) if version in ("", str(each.version))]
     if not rows:
         raise NotFound(
             field,
@@ -79,7 +79,7 @@ def told(session: Session, named: str | None) -> JSON | None:
     return {"prompt": row.reference, "text": row.text}
 
 
-def _versions(session: Session, name: str) -> Sequence[PromptRow]:
+def _versions_of_prompt(session: Session, name: str) -> Sequence[PromptRow]:
     """All versions of a prompt, the newest last."""
     return session.scalars(select(PromptRow).where(PromptRow.name == name).order_by(PromptRow.version)).all()
 

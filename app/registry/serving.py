@@ -37,29 +37,29 @@ def check_can_be_served(row: LanguageModel, now: datetime) -> None:
 
 def begin(session: Session, name: str, served: ServedModel) -> None:
     """Record that a command begins to watch a model's engine. Raises as `check_can_be_served`, and NotFound."""
-    row = _locked(session, get_model(session, name).id)
+    row = _locked_model_row(session, get_model(session, name).id)
     check_can_be_served(row, datetime.now(UTC))
     before = read_served(row.served)
-    row.served = _stored(served.model_copy(update={"seen_at": before.seen_at if before else None}))
+    row.served = _served_as_json(served.model_copy(update={"seen_at": before.seen_at if before else None}))
 
 
 def update(session: Session, number: int, watcher: str, **changes: Any) -> bool:
     """Update what the command that watches an engine knows about it; False if another command watches it now."""
-    row = _locked(session, number)
+    row = _locked_model_row(session, number)
     served = read_served(row.served)
     if served is None or served.watcher != watcher:
         return False
     now = datetime.now(UTC)
     if changes.get("state", served.state) != served.state:
         changes["since"] = now
-    row.served = _stored(served.model_copy(update={**changes, "watched_until": now + WATCHED_FOR}))
+    row.served = _served_as_json(served.model_copy(update={**changes, "watched_until": now + WATCHED_FOR}))
     return True
 
 
 def end(session: Session, number: int, watcher: str, error: str | None = None) -> None:
     """Record that the command ends. For an engine that has never answered, nothing is kept."""
     if update(session, number, watcher, state=STOPPED, **({} if error is None else {"error": error})):
-        row = _locked(session, number)
+        row = _locked_model_row(session, number)
         served = read_served(row.served)
         if served is not None and served.seen_at is None:
             row.served = None
@@ -99,11 +99,11 @@ def may_play_with_server(row: LanguageModel) -> bool:
     return served is not None and served.seen_at is not None
 
 
-def _locked(session: Session, number: int) -> LanguageModel:
+def _locked_model_row(session: Session, number: int) -> LanguageModel:
     """The row, locked against changes by others until the transaction ends."""
     every = select(LanguageModel).where(LanguageModel.id == number)
     return session.scalars(every.with_for_update(key_share=True).execution_options(populate_existing=True)).one()
 
 
-def _stored(served: ServedModel) -> dict[str, Any]:
+def _served_as_json(served: ServedModel) -> dict[str, Any]:
     return served.model_dump(mode="json")

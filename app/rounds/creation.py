@@ -12,7 +12,7 @@ from app.rounds import lifecycle, matrix
 from app.rounds.spec import RoundSpec
 
 
-def _create(
+def _create_rounds(
     session: Session, request: JobRequest[Any], *, queued: bool, requester: Requester | None
 ) -> Sequence[RoundRow]:
     spec, material = request.spec, request.files["material"]
@@ -21,4 +21,4 @@ def _create(
     return [lifecycle.create(session, spec, material, queued=queued, requester=requester)]
 
 
-CREATION = JobCreation(spec=RoundSpec, create=_create)
+CREATION = JobCreation(spec=RoundSpec, create=_create_rounds)

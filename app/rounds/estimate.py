@@ -107,7 +107,7 @@ def estimate(
         prompt_tokens=round(sum(each.prompt for each in tokens.values())),
         completion_tokens=round(sum(each.completion for each in tokens.values())),
         cost=cost if callers else None,
-        seconds=_seconds(
+        seconds=_estimated_seconds(
             matches * len(pairs),
             calls,
             {n: each.prompt + each.completion for n, each in tokens.items()},
@@ -135,7 +135,7 @@ def tokens_and_cost(
     return tokens, total
 
 
-def _seconds(
+def _estimated_seconds(
     matches: int,
     calls: Mapping[str, float],
     tokens: Mapping[str, float],

@@ -246,19 +246,19 @@ def finish_if_done(session: Session, round_id: int) -> bool:
     if not ranges.all_done(session, round_id):
         return False
     values = {"status": states.DONE, "ended_at": datetime.now(UTC), "error": None, "away_since": None}
-    _set(session, round_id, states.LIVE, **values)
+    _update_if_status_in(session, round_id, states.LIVE, **values)
     return True
 
 
 def fail(session: Session, round_id: int, error: str) -> None:
     """Stop a round that cannot continue until the problem in `error` has been fixed."""
-    _set(session, round_id, states.OPEN, status=states.FAILED, ended_at=datetime.now(UTC), error=error)
+    _update_if_status_in(session, round_id, states.OPEN, status=states.FAILED, ended_at=datetime.now(UTC), error=error)
 
 
 def store_waiting_reason(session: Session, round_id: int, what: str | None) -> None:
     """Store on a round's row what it is waiting for; None if it no longer waits."""
     answered = {} if what is not None else {"away_model_id": None, "away_since": None}
-    _set(session, round_id, (states.RUNNING,), error=what, **answered)
+    _update_if_status_in(session, round_id, (states.RUNNING,), error=what, **answered)
 
 
 def release_slot(session: Session, round_id: int, model_id: int, away: float, pause: float, what: str) -> None:
@@ -275,7 +275,7 @@ def release_slot(session: Session, round_id: int, model_id: int, away: float, pa
     }
     if not ROUND.has_worker(session, ROUND.get(session, round_id)):
         values["status"] = states.WAITING
-    _set(session, round_id, (states.RUNNING,), **values)
+    _update_if_status_in(session, round_id, (states.RUNNING,), **values)
 
 
 def away_seconds(row: RoundRow, model_id: int) -> float | None:
@@ -290,5 +290,5 @@ def all_aborted(row: RoundRow) -> bool:
     return row.status == states.DONE and row.aborted >= row.matches
 
 
-def _set(session: Session, round_id: int, before: Sequence[str], **values: Any) -> None:
+def _update_if_status_in(session: Session, round_id: int, before: Sequence[str], **values: Any) -> None:
     ROUND.update(session, RoundRow.id == round_id, RoundRow.status.in_(before), **values)

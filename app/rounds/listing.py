@@ -180,12 +180,12 @@ def waits_behind(session: Session, rows: Sequence[RoundRow]) -> dict[int, list[i
     return {row.id: [number for number in played if row.id in waiting and number != row.id] for row in rows}
 
 
-def _called(line: RoundListItem) -> str:
+def _name_or_players(line: RoundListItem) -> str:
     """The name of a round or cross-play in a list; by default, its players."""
     return line.name or (" – " if not line.members else ", ").join(dict.fromkeys(line.models))
 
 
-def _state(line: RoundListItem) -> State:
+def _round_state(line: RoundListItem) -> State:
     return State("done, all aborted", "bad") if line.all_aborted else State(line.state, MARKS.get(line.state, ""))
 
 
@@ -194,7 +194,7 @@ def _notes(line: RoundListItem) -> list[Phrase]:
     return [*found, Phrase("%(count)s rounds", count=len(line.members))] if line.members else found
 
 
-def _players(line: RoundListItem) -> list[str | Phrase] | Phrase:
+def _players_cell(line: RoundListItem) -> list[str | Phrase] | Phrase:
     """The players, one per line; for a cross-play, in one line."""
     if not line.models:
         return Phrase("imported players")
@@ -204,13 +204,13 @@ def _players(line: RoundListItem) -> list[str | Phrase] | Phrase:
     return [first, Phrase("in both seats")] if first == last else [first, last]
 
 
-def _scores(session: Session, lines: Sequence[RoundListItem]) -> list[float | None]:
+def _mean_scores_of_rounds(session: Session, lines: Sequence[RoundListItem]) -> list[float | None]:
     """The mean score over both seats of each round; none for a cross-play, which has one for each pair."""
     found = endings_of_rounds(session, [line.row.id for line in lines if not line.members])
-    return [_mean(found.get(line.row.id, ())) for line in lines]
+    return [_mean_over_seats(found.get(line.row.id, ())) for line in lines]
 
 
-def _mean(ended: Sequence[EndedAs]) -> float | None:
+def _mean_over_seats(ended: Sequence[EndedAs]) -> float | None:
     """The mean score over both seats."""
     scored = sum(each.scored for each in ended)
     return sum(each.points_0 + each.points_1 for each in ended) / 2 / scored if scored else None
@@ -242,7 +242,7 @@ def score(session: Session, round_id: int) -> MeanScores:
     if not total:
         return MeanScores(None, None, None)
     commonest = min(by_reason, key=lambda reason: (-by_reason[reason], reason))
-    return MeanScores(_mean(ended), commonest, by_reason[commonest] / total)
+    return MeanScores(_mean_over_seats(ended), commonest, by_reason[commonest] / total)
 
 
 LIST: Listing[RoundRow] = Listing(
@@ -250,20 +250,22 @@ LIST: Listing[RoundRow] = Listing(
     table=RoundRow,
     columns=job_columns(
         ROUND,
-        ListColumn("score", Phrase("Score or outcome"), values=_scores, none=Phrase("none yet"), seen=PAGES),
+        ListColumn(
+            "score", Phrase("Score or outcome"), values=_mean_scores_of_rounds, none=Phrase("none yet"), seen=PAGES
+        ),
         ListColumn("game", Phrase("Game"), lambda line: game_cell(line.row.game), sort=RoundRow.game),
-        ListColumn("models", Phrase("Models"), _players, sort=model_name(RoundRow.model_0_id)),
+        ListColumn("models", Phrase("Models"), _players_cell, sort=model_name(RoundRow.model_0_id)),
         ListColumn("rounds", Phrase("Rounds"), lambda line: len(line.members) or None, numeric=True, seen=NOWHERE),
         attribute(RoundRow.seed, Phrase("Seed"), seen=NOWHERE),
         title=Phrase("Round"),
         done=Phrase("Matches over"),
-        name=_called,
+        name=_name_or_players,
         subject=lambda line: (
             Phrase("cross-play %(number)s", number=line.row.id) if line.members else ROUND.subject(line.row.id)
         ),
         leads_to=lambda line: CROSS_PLAY if line.members else ROUND.name,
         sort_done=RoundRow.finished,
-        state=_state,
+        state=_round_state,
         notes=_notes,
     ),
     items=_with_members,

@@ -35,7 +35,7 @@ def figures_of(session: Session, rows: Sequence[RoundRow]) -> dict[int, JSON]:
     return {row.id: figures(row, states[row.id], mean_pace(row, now), prices_of_round(session, row)) for row in rows}
 
 
-def _material(session: Session, items: Sequence[RoundListItem]) -> list[Phrase | None]:
+def _material_of_rounds(session: Session, items: Sequence[RoundListItem]) -> list[Phrase | None]:
     """The source and number of pieces of each round's material."""
     numbers = [each.row.id for each in items]
     columns = RoundMaterial.round_id, RoundMaterial.source, list_length(RoundMaterial.items)
@@ -56,7 +56,7 @@ def _behind(session: Session, items: Sequence[RoundListItem]) -> list[list[int]]
     return [found[each.row.id] for each in items]
 
 
-def _rules(item: RoundListItem) -> JSON:
+def _settings_of_round(item: RoundListItem) -> JSON:
     return {name: value for name, value in item.row.config.items() if name not in ("counts", "values")}
 
 
@@ -69,8 +69,8 @@ _ASKED = (
     fact("name", "Name"),
     fact("game", "Game", lambda each: game_cell(each.row.game)),
     fact("models", "Models", lambda each: [*each.models], none=Phrase("imported players")),
-    fact("rules", "Settings", _rules, seen=PAGES),
-    fact("material", "Material", values=_material, seen=PAGES, none=Phrase("generated from the seed")),
+    fact("rules", "Settings", _settings_of_round, seen=PAGES),
+    fact("material", "Material", values=_material_of_rounds, seen=PAGES, none=Phrase("generated from the seed")),
     fact("order", "In the order", lambda each: _ORDERS.get(each.row.pick, each.row.pick), seen=PAGES),
     fact("swap_seats", "Seats swapped"),
     fact("sampling", "Sampling", none=Phrase("each model’s own")),

@@ -21,7 +21,7 @@ def prices_of_round(session: Session, row: RoundRow) -> Prices | None:
     None if a model's prices are unknown, and if no model is paid for.
     """
     callers = {model.id: model for model in lifecycle.seated(session, row) if model.kind != "scripted"}
-    prices = {number: _stored(row, number) or prices_of_model(model) for number, model in callers.items()}
+    prices = {number: _stored_prices(row, number) or prices_of_model(model) for number, model in callers.items()}
     known = {number: each for number, each in prices.items() if each is not None}
     if len(known) < len(prices) or all(model.kind != "api" for model in callers.values()):
         return None
@@ -39,7 +39,7 @@ def store_prices(row: RoundRow, models: Sequence[LanguageModel]) -> None:
 
 def prices_by_model(row: RoundRow, models: Sequence[LanguageModel]) -> dict[int, Prices | None]:
     """The prices of each model of a round, by model id."""
-    return {model.id: _stored(row, model.id) or prices_of_model(model) for model in models}
+    return {model.id: _stored_prices(row, model.id) or prices_of_model(model) for model in models}
 
 
 def with_prices(spec: PlayerSpec, prices: Prices | None) -> PlayerSpec:
@@ -53,10 +53,12 @@ def with_prices(spec: PlayerSpec, prices: Prices | None) -> PlayerSpec:
 
 def has_current_prices(row: RoundRow, models: Sequence[LanguageModel]) -> bool:
     """Whether a round's cost uses today's price of one of its models, because the one at its time is unknown."""
-    return row.unpriced_calls != 0 and any(model.kind == "api" and _stored(row, model.id) is None for model in models)
+    return row.unpriced_calls != 0 and any(
+        model.kind == "api" and _stored_prices(row, model.id) is None for model in models
+    )
 
 
-def _stored(row: RoundRow, model_id: int) -> Prices | None:
+def _stored_prices(row: RoundRow, model_id: int) -> Prices | None:
     found = (row.prices or {}).get(str(model_id))
     return None if found is None else Prices(*found)  # type: ignore[arg-type]
 
@@ -80,11 +82,14 @@ def _weighted(tokens: Mapping[int, tuple[int, int]], prices: Mapping[int, Prices
     def mean(kind: int) -> float:
         total = sum(tokens.get(number, (0, 0))[kind] for number in prices)
         if not total:
-            return sum(_plain(each)[kind] for each in prices.values()) / len(prices)
-        return sum(_plain(each)[kind] * tokens.get(number, (0, 0))[kind] for number, each in prices.items()) / total
+            return sum(_prices_as_pair(each)[kind] for each in prices.values()) / len(prices)
+        return (
+            sum(_prices_as_pair(each)[kind] * tokens.get(number, (0, 0))[kind] for number, each in prices.items())
+            / total
+        )
 
     return Prices(mean(0), mean(1))
 
 
-def _plain(prices: Prices) -> tuple[float, float]:
+def _prices_as_pair(prices: Prices) -> tuple[float, float]:
     return prices.prompt, prices.completion

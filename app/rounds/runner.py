@@ -177,7 +177,7 @@ class _RoundRunner:
         at_once = min(MOST_MATCHES, sum(seat_runner.at_once for seat_runner in each))
         writer = asyncio.create_task(self._writer.write_forever())
         players = [asyncio.create_task(self._play_on()) for _ in range(at_once)]
-        watch = asyncio.create_task(self._watch())
+        watch = asyncio.create_task(self._renew_leases_until_stop())
         everybody = asyncio.gather(*players)
         first: set[asyncio.Future[Any]] = {everybody, writer, watch}
         await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
@@ -186,7 +186,7 @@ class _RoundRunner:
         for result in await asyncio.gather(*players, watch, everybody, return_exceptions=True):
             self._note(result)
         try:
-            await self._writer.close(writer, self._leave)
+            await self._writer.close(writer, self._release_unplayed)
         except Exception as error:
             self._note(error)
             await asyncio.to_thread(self._give_up)
@@ -202,7 +202,7 @@ class _RoundRunner:
             line = internal_error("a worker at a round broke", result, round=self._round_id)
             self._problem = self._problem or line
 
-    def _leave(self, session: Session) -> None:
+    def _release_unplayed(self, session: Session) -> None:
         """Release what was not played. A queued round resumes on its own once the database accepts writes again."""
         lifecycle.lock(session, self._round_id)
         waits = self._database_away and ROUND.get(session, self._round_id).queued
@@ -221,7 +221,7 @@ class _RoundRunner:
     def _give_up(self) -> None:
         """Store why nothing could be written, if at least that can be written."""
         with contextlib.suppress(SQLAlchemyError), writing(self._context.database) as session:
-            self._leave(session)
+            self._release_unplayed(session)
 
     # ---- Matches ---------------------------------------------------------------
 
@@ -255,13 +255,13 @@ class _RoundRunner:
     async def _take_range(self) -> None:
         """Take a free range, or wait a moment while others play all the remaining ones."""
         in_hand = self._writer.in_hand
-        taken, left = await self._writer.in_thread(lambda session: self._look(session, in_hand))
+        taken, left = await self._writer.in_thread(lambda session: self._lease_next_range(session, in_hand))
         if taken is None:
             self._over = not left
             if left:
                 await self._writer.written(GLANCE)
             return
-        begun, over = await asyncio.to_thread(self._stored, taken)
+        begun, over = await asyncio.to_thread(self._stored_matches_of_range, taken)
         todo = [index for index in range(taken.start, taken.stop) if index not in over]
         progress = self._writer.open(taken.start, len(todo))
         for runner in begun:
@@ -270,7 +270,7 @@ class _RoundRunner:
         self._begun.extend(begun)
         self._new.extend((index, progress) for index in todo if index not in known)
 
-    def _look(self, session: Session, in_hand: frozenset[int]) -> tuple[LeasedRange | None, bool]:
+    def _lease_next_range(self, session: Session, in_hand: frozenset[int]) -> tuple[LeasedRange | None, bool]:
         taken = ranges.take(session, self._round_id, self._context.owner, self._lease, in_hand)
         if taken is not None and taken.leases >= MOST_DEATHS:
             raise RoundBlocked(
@@ -279,7 +279,7 @@ class _RoundRunner:
             )
         return taken, taken is not None or not ranges.all_done(session, self._round_id)
 
-    def _stored(self, taken: LeasedRange) -> tuple[list[MatchRunner], set[int]]:
+    def _stored_matches_of_range(self, taken: LeasedRange) -> tuple[list[MatchRunner], set[int]]:
         """The matches of a range that have begun, and the indices of those that are over."""
         with reading(self._context.database) as session:
             rows = session.execute(
@@ -294,7 +294,9 @@ class _RoundRunner:
         """The runner of a match that has begun, with its models sampled as the round specifies."""
         seat_runners = self._seated(setup(self._plan, index))
         record = replace(load(session, match_id), seats=(seat_runners[0].seat, seat_runners[1].seat))
-        return MatchRunner(index, record, seat_runners, len(record.log), _tokens(session, record), seen=self._seen)
+        return MatchRunner(
+            index, record, seat_runners, len(record.log), _tokens_of_moves(session, record), seen=self._seen
+        )
 
     def _seated(self, planned: MatchSetup) -> tuple[SeatRunner, SeatRunner]:
         """The seat runners of a match, by the match's seats."""
@@ -302,7 +304,7 @@ class _RoundRunner:
 
     # ---- Looking after ---------------------------------------------------------
 
-    async def _watch(self) -> None:
+    async def _renew_leases_until_stop(self) -> None:
         """Renew the leases, and return when the round must stop."""
         until = 0.0
         loop = asyncio.get_running_loop()
@@ -353,7 +355,7 @@ class _RoundRunner:
         return row.status in states.OPEN
 
 
-def _tokens(session: Session, record: StoredMatch) -> int | None:
+def _tokens_of_moves(session: Session, record: StoredMatch) -> int | None:
     """The tokens of a match's accepted moves: those of the last call for each ply played."""
     rows = session.execute(
         select(GenerationRow.ply, GenerationRow.completion_tokens)

@@ -68,7 +68,7 @@ def wanted_matches(
     session: Session, round_id: int, wanted: TranscriptFilter, swap_seats: bool, after: int | None = None
 ) -> tuple[Sequence[MatchRow], int | None]:
     """A page of a round's matches by index, and the index after which the next page begins, if there is one."""
-    statement = select(MatchRow).where(MatchRow.round_id == round_id, *_conditions(wanted, swap_seats))
+    statement = select(MatchRow).where(MatchRow.round_id == round_id, *_filter_conditions(wanted, swap_seats))
     if after is not None:
         statement = statement.where(MatchRow.index > after)
     rows = session.scalars(statement.order_by(MatchRow.index).limit(PAGE + 1)).all()
@@ -95,12 +95,12 @@ def endings(session: Session, row: RoundRow) -> list[str]:
     return sorted(reasons, key=lambda reason: (order.get(reason, len(order)), reason))
 
 
-def _conditions(wanted: TranscriptFilter, swap_seats: bool) -> list[ColumnElement[bool]]:
+def _filter_conditions(wanted: TranscriptFilter, swap_seats: bool) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
     if wanted.reason is not None:
         found.append(MatchRow.reason == wanted.reason)
     if wanted.least is not None or wanted.most is not None:
-        seats = [_between(column, wanted) for column in (MatchRow.utility_0, MatchRow.utility_1)]
+        seats = [_column_within_limits(column, wanted) for column in (MatchRow.utility_0, MatchRow.utility_1)]
         found.append(or_(*seats))
     if wanted.refused is not None:
         found.append(MatchRow.violations > 0 if wanted.refused else MatchRow.violations == 0)
@@ -110,7 +110,7 @@ def _conditions(wanted: TranscriptFilter, swap_seats: bool) -> list[ColumnElemen
     return found
 
 
-def _between(column: Any, wanted: TranscriptFilter) -> ColumnElement[bool]:
+def _column_within_limits(column: Any, wanted: TranscriptFilter) -> ColumnElement[bool]:
     limits = [column >= wanted.least] if wanted.least is not None else []
     limits += [column <= wanted.most] if wanted.most is not None else []
     return and_(*limits)

@@ -22,7 +22,7 @@ def spend_chart(found: Spend, language: Language = ENGLISH) -> Chart:
     Models are numbered in the legend and in their parts of the bars, so the chart can be read without the colours.
     """
     gettext = language.gettext
-    names = {_key(model): _called(model, language) for model, sums in found.by_model() if sums.usd > 0}
+    names = {_id_of_model(model): _name_of_model(model, language) for model, sums in found.by_model() if sums.usd > 0}
     told_apart = [*names][: MOST_MODELS if len(names) <= MOST_MODELS else MOST_MODELS - 1]
     labels = {key: f"{place} {names[key]}" for place, key in enumerate(told_apart, 1)}
     others = gettext("%(place)s all other models", place=len(labels) + 1)
@@ -33,7 +33,7 @@ def spend_chart(found: Spend, language: Language = ENGLISH) -> Chart:
         bars[day][labels.get(key, others)] += amount
     header = (gettext("Day, UTC"), *groups, gettext("All models"))
     rows = [
-        (day.isoformat(), *(_amount(each, language) for each in (*bar.values(), sum(bar.values()))))
+        (day.isoformat(), *(_amount_text(each, language) for each in (*bar.values(), sum(bar.values()))))
         for day, bar in bars.items()
     ]
     order = {key: place for place, key in enumerate(names)}
@@ -44,12 +44,12 @@ def spend_chart(found: Spend, language: Language = ENGLISH) -> Chart:
     described = Description(_sentence(bars, language), header, rows)
 
     def draw(colours: Palette) -> Spec:
-        return _drawn(bars, colours, language) if data else {}
+        return _spend_chart_spec(bars, colours, language) if data else {}
 
     return Chart("spend-by-day", gettext("Spend by day"), described, draw, data, language)
 
 
-def _drawn(bars: Mapping[date, Mapping[str, float]], colours: Palette, language: Language) -> Spec:
+def _spend_chart_spec(bars: Mapping[date, Mapping[str, float]], colours: Palette, language: Language) -> Spec:
     groups = list(next(iter(bars.values())))
     most = max(sum(bar.values()) for bar in bars.values())
     values = [
@@ -126,29 +126,29 @@ def _sentence(bars: Mapping[date, Mapping[str, float]], language: Language) -> s
     dearest = max(by_day, key=lambda day: by_day[day])
     sentence = language.gettext(
         "%(usd)s US dollars from %(first)s to %(last)s, UTC; %(most)s of them on %(day)s.",
-        usd=_amount(total, language),
+        usd=_amount_text(total, language),
         first=min(by_day),
         last=max(by_day),
-        most=_amount(by_day[dearest], language),
+        most=_amount_text(by_day[dearest], language),
         day=dearest,
     )
     by_group: dict[str, float] = defaultdict(float)
     for bar in bars.values():
         for group, amount in bar.items():
             by_group[group] += amount
-    parts = "; ".join(f"{group}: {_amount(amount, language)}" for group, amount in by_group.items())
+    parts = "; ".join(f"{group}: {_amount_text(amount, language)}" for group, amount in by_group.items())
     by_model = language.gettext("By model: %(parts)s.", parts=parts)
     return f"{sentence} {by_model}"
 
 
-def _key(model: LanguageModel | None) -> int | None:
+def _id_of_model(model: LanguageModel | None) -> int | None:
     return None if model is None else model.id
 
 
-def _called(model: LanguageModel | None, language: Language) -> str:
+def _name_of_model(model: LanguageModel | None, language: Language) -> str:
     return language.gettext("no registered model") if model is None else model.name
 
 
-def _amount(usd: float, language: Language) -> str:
+def _amount_text(usd: float, language: Language) -> str:
     """An amount to the cent, or to a hundredth of a cent below one dollar."""
     return language.decimals(usd, 2 if usd >= 1 or not usd else 4)

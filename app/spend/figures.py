@@ -187,7 +187,7 @@ def read_spend(session: Session, period: str, now: datetime | None = None, most:
     since = begin_of(period, now)
     found = _SpentSince(session, since)
     by_purpose, runs = found.by_purpose(most)
-    names = _names(session, [purpose for purpose, _ in by_purpose])
+    names = _names_of_purposes(session, [purpose for purpose, _ in by_purpose])
     return Spend(since, now, found.by_day_and_model(), by_purpose, runs, found.models, names)
 
 
@@ -200,7 +200,7 @@ def read_spend_lines(session: Session, period: str, now: datetime | None = None)
     """The lines, by day, that the figures of `read_spend` sum up."""
     found = _SpentSince(session, begin_of(period, now or datetime.now(UTC)))
     lines = found.lines()
-    return SpendLines(lines, found.models, _names(session, [line.purpose for line in lines]))
+    return SpendLines(lines, found.models, _names_of_purposes(session, [line.purpose for line in lines]))
 
 
 class _SpentSince:
@@ -210,18 +210,18 @@ class _SpentSince:
         self.models = {row.id: row for row in session.scalars(select(LanguageModel))}
         self._prices = {number: prices_of_model(model) for number, model in self.models.items()}
         self._calls = CallsSince(session, since)
-        self._latest = [*map(self._line, self._calls.latest()), *_lines_of_trainings(session, since)]
+        self._latest = [*map(self._spend_line, self._calls.latest()), *_lines_of_trainings(session, since)]
 
     def lines(self) -> list[SpendLine]:
         """One line for each day, model and purpose."""
-        lines = chain(map(self._line, self._calls.summed()), self._latest)
+        lines = chain(map(self._spend_line, self._calls.summed()), self._latest)
         summed = _added((line[:3], line.sums) for line in lines)
         return sorted((SpendLine(*key, sums) for key, sums in summed.items()), key=attrgetter("day"))
 
     def by_day_and_model(self) -> SpendByDayAndModel:
         """By day and model id, which is None for a model that is not registered."""
         summed = (
-            ((day, self._registered(model)), self._sums(model, counts))
+            ((day, self._registered(model)), self._spend_sums(model, counts))
             for (day, model), counts in self._calls.by_day_and_model()
         )
         return _added(chain(summed, (((line.day, line.model_id), line.sums) for line in self._latest)))
@@ -233,7 +233,7 @@ class _SpentSince:
         dearest, summed_runs = self._calls.dearest(self._prices, most)
         latest = {line.purpose for line in self._latest}
         summed = [
-            (purpose, self._sums(model, counts))
+            (purpose, self._spend_sums(model, counts))
             for purpose, model, counts in self._calls.by_purpose({*dearest, *latest})
         ]
         further = latest - {purpose for purpose, _ in summed}  # not counted in `summed_runs`
@@ -243,15 +243,15 @@ class _SpentSince:
     def _registered(self, model_id: int | None) -> int | None:
         return model_id if model_id in self.models else None
 
-    def _sums(self, model_id: int | None, counts: CallCounts) -> SpendSums:
+    def _spend_sums(self, model_id: int | None, counts: CallCounts) -> SpendSums:
         calls, failed, costless, found = counts
         cost = found.cost(None if model_id is None else self._prices.get(model_id))
         tokens = found.prompt_tokens, found.completion_tokens, found.estimated_tokens
         usd = found.stored_cost if cost is None else cost
         return SpendSums(calls, failed, costless if cost is None else 0, *tokens, 0, usd)
 
-    def _line(self, calls: SummedCalls) -> SpendLine:
-        sums = self._sums(calls.model_id, calls.counts)
+    def _spend_line(self, calls: SummedCalls) -> SpendLine:
+        sums = self._spend_sums(calls.model_id, calls.counts)
         return SpendLine(calls.day, self._registered(calls.model_id), calls.purpose, sums)
 
 
@@ -262,7 +262,7 @@ def _lines_of_trainings(session: Session, since: datetime | None) -> Iterable[Sp
         yield SpendLine(charge.at.date(), job.base_id, Purpose(TRAINING.name, job.id), sums)
 
 
-def _names(session: Session, purposes: Iterable[Purpose]) -> Mapping[Purpose, str]:
+def _names_of_purposes(session: Session, purposes: Iterable[Purpose]) -> Mapping[Purpose, str]:
     """The names of studies, and of those runs that have one."""
     found: dict[Purpose, str] = {}
     for name, numbers in numbers_by_kind(purposes).items():

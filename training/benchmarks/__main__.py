@@ -28,7 +28,7 @@ CHATS_FIRST = 3  # the exit code of a run that needs answers
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs a command and returns the exit code; an error is reported as one line on stderr and a `failed` event."""
-    options = _parser().parse_args(arguments)
+    options = _benchmark_argument_parser().parse_args(arguments)
     try:
         if options.command == "run":
             return _run_benchmark(options.config, options.progress, options.parent)
@@ -91,7 +91,7 @@ def _message(error: BaseException) -> str:
     return message_of(error)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _benchmark_argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m training.benchmarks", description="Score a checkpoint.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     running = commands.add_parser("run", help="score the tasks of a config")

@@ -52,7 +52,7 @@ class LogLikelihoods:
         found = [0.0] * len(pairs)
         for begin in range(0, len(order), self._batch):
             part = order[begin : begin + self._batch]
-            for at, value in zip(part, self._sums([encoded[at] for at in part]), strict=True):
+            for at, value in zip(part, self._sums_of_log_probs([encoded[at] for at in part]), strict=True):
                 if not math.isfinite(value):
                     raise TrainingFailed(
                         f"expected log-likelihoods that are numbers, got {value} of the continuation"
@@ -71,7 +71,7 @@ class LogLikelihoods:
         return kept, min(len(both) - len(alone), len(kept) - 1)
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
-    def _sums(self, rows: Sequence[tuple[list[int], int]]) -> list[float]:
+    def _sums_of_log_probs(self, rows: Sequence[tuple[list[int], int]]) -> list[float]:
         """Sequences are padded on the right, which causal attention never looks at: no mask is needed."""
         width = max(len(ids) for ids, _ in rows)
         tokens = torch.zeros((len(rows), width), dtype=torch.long)  # (B, T)

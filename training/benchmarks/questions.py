@@ -57,7 +57,7 @@ def score_choices(
     values = iter(log_likelihoods(pairs))
     of_each = [[next(values) for _ in each.choices] for each in questions]
     found = choice_scores(of_each, [each.choices for each in questions], [each.answer for each in questions])
-    return TaskResult(name, len(questions), headline([*found]), found, SOURCE, _version(path))
+    return TaskResult(name, len(questions), headline([*found]), found, SOURCE, _version_of_questions(path))
 
 
 def score_letters(
@@ -73,7 +73,7 @@ def score_letters(
         for text, each in zip(texts, questions, strict=True)
     ]
     found = {"exact_match": mean_score(right)}
-    return TaskResult(name, len(questions), headline([*found]), found, SOURCE, _version(path))
+    return TaskResult(name, len(questions), headline([*found]), found, SOURCE, _version_of_questions(path))
 
 
 def chosen_letter(text: str, choices: int) -> str | None:
@@ -94,7 +94,7 @@ def _with_letters(question: Question) -> str:
     return f"{question.text}\n{listed}\nAnswer with the letter of the right choice alone."
 
 
-def _version(path: Path) -> str:
+def _version_of_questions(path: Path) -> str:
     """The version of the questions: the beginning of the file's hash."""
     return file_hash(path)[:12]
 

@@ -38,18 +38,18 @@ def look(names: Sequence[str], *, answers: bool) -> TasksHere:
         {
             "name": name,
             **({} if task is None else {"answers": task.generates, "missing": [*task.missing]}),
-            "refused": _refusal({name: task}, harness, answers=answers),
+            "refused": _reason_to_refuse({name: task}, harness, answers=answers),
         }
         for name, task in found.items()
     ]
-    return TasksHere(described, _refusal(found, harness, answers=answers))
+    return TasksHere(described, _reason_to_refuse(found, harness, answers=answers))
 
 
 def _not_installed(names: Sequence[str]) -> str:
     return f"tasks: expected lm-evaluation-harness for {', '.join(names)}, got none here; {INSTALL}"
 
 
-def _refusal(found: dict[str, Any], harness: Any, *, answers: bool) -> str | None:
+def _reason_to_refuse(found: dict[str, Any], harness: Any, *, answers: bool) -> str | None:
     if unknown := [name for name, task in found.items() if task is None]:
         return f"tasks: expected tasks or groups of {harness.source()}, got {', '.join(unknown)}"
     if answers and (scored := [each.name for each in found.values() if not each.generates]):

@@ -50,7 +50,7 @@ class _GuardedTransport(httpx.AsyncHTTPTransport):
         error.
         """
         try:
-            response = await self._sent(request)
+            response = await self._send_to_checked_address(request)
             if response.is_redirect:
                 await response.aclose()
                 raise ForbiddenAddress(
@@ -62,12 +62,12 @@ class _GuardedTransport(httpx.AsyncHTTPTransport):
             return httpx.Response(403, json={"detail": str(error)})
         return response
 
-    async def _sent(self, request: httpx.Request) -> httpx.Response:
-        if _origin(request.url) != _origin(self._service):
+    async def _send_to_checked_address(self, request: httpx.Request) -> httpx.Response:
+        if _origin_of_url(request.url) != _origin_of_url(self._service):
             raise ForbiddenAddress(f"expected a call of {self._service.host}, got one of {request.url.host}")
         if self._proxied:
             return await super().handle_async_request(request)
-        _, host, port = _origin(request.url)
+        _, host, port = _origin_of_url(request.url)
         failed: httpx.TransportError = httpx.ConnectError(f"expected an address of {host}, got none")
         try:
             addresses = await asyncio.to_thread(checked_addresses, host, port)
@@ -91,5 +91,5 @@ class _GuardedTransport(httpx.AsyncHTTPTransport):
         raise failed
 
 
-def _origin(url: httpx.URL) -> tuple[str, str, int]:
+def _origin_of_url(url: httpx.URL) -> tuple[str, str, int]:
     return url.scheme, url.host, url.port or _PORTS.get(url.scheme, 0)

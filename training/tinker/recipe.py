@@ -79,10 +79,10 @@ class _Training:
         """Train, or finish what a killed training left."""
         last, result = self._saved()
         if result is not None:
-            self._finish(result)
+            self._record_result(result)
             return
         longest = self._service.longest()
-        info = self._use(self._begin() if last is None else self._service.resume(last.path))
+        info = self._use(self._begin_training_client() if last is None else self._service.resume(last.path))
         render = self._renderer(info.model_data, longest)
         found = render_config_rows(self._method, self._config, render, lambda config: self._reference(config, render))
         self._refuse_empty(found.rows, "learn from", render)
@@ -97,7 +97,7 @@ class _Training:
         self._stop.gentle = False
         if self._state.best not in (None, self._state.path):
             self._use(self._service.resume(self._state.best))
-        self._finish(self._service.save_result(self._client))
+        self._record_result(self._service.save_result(self._client))
 
     def _saved(self) -> tuple[SavedState | None, str | None]:
         """The last state and the result, if any, from Tinker's records and those kept here."""
@@ -110,7 +110,7 @@ class _Training:
             self._state.saved(last)
         return last, result
 
-    def _begin(self) -> Any:
+    def _begin_training_client(self) -> Any:
         """A client with the weights that the training starts from."""
         return self._service.begin(self._config.lora_rank, self._config.seed)
 
@@ -153,11 +153,11 @@ class _Training:
     def _log_probs_under_the_base(self, sequences: Sequence[MarkedTokens]) -> list[Any]:
         """The log-probabilities of sequences (T − 1,) under the weights that the training starts from."""
         fresh = self._state.path is None
-        return self._log_probs(self._client if fresh else self._begin(), sequences)
+        return self._log_probs(self._client if fresh else self._begin_training_client(), sequences)
 
     def _log_probs(self, client: Any, sequences: Sequence[MarkedTokens]) -> list[Any]:
         """The log-probabilities of sequences (T − 1,) under the weights of a client, without a gradient."""
-        self._state.count(_tokens(sequences))
+        self._state.count(_number_of_tokens(sequences))
         data = bare_data(self._service.types, sequences)
         outputs = self._service.ask(lambda: client.forward(data, "cross_entropy")).loss_fn_outputs
         return [log_probs_of(each) for each in outputs]
@@ -200,7 +200,7 @@ class _Training:
             self._progress.tell(
                 "step", **where, lr=steps.learning_rate(step), gradient_norm=None, memory_mb=None,
                 trained_tokens=self._state.tokens, **self._figures,
-                tokens_per_second=round(_tokens(sequences) / max(time.perf_counter() - began, 1e-9), 1),
+                tokens_per_second=round(_number_of_tokens(sequences) / max(time.perf_counter() - began, 1e-9), 1),
             )  # fmt: skip
             aside = found.aside if steps.ends_in_evaluation(step) else None
             if aside is not None:
@@ -242,13 +242,13 @@ class _Training:
             sequences = [each for item in items for each in item.sequences]
             loss = SpanStepLoss(self._method.loss, self._config, items)
             data = bare_data(self._service.types, sequences)
-            self._state.count(2 * _tokens(sequences))  # of the forward pass alone, and with the gradient
+            self._state.count(2 * _number_of_tokens(sequences))  # of the forward pass alone, and with the gradient
             self._service.ask(lambda: self._client.forward_backward_custom(data, loss))
             figures = {"loss": loss.value, **loss.figures}
         else:
             sequences = [rows.sequences[at] for at in chosen]
             data = token_data(self._service.types, sequences)
-            self._state.count(_tokens(sequences))
+            self._state.count(_number_of_tokens(sequences))
             found = self._service.ask(lambda: self._client.forward_backward(data, "cross_entropy"))
             figures = {"loss": token_loss(data, found.loss_fn_outputs)}
         if not math.isfinite(figures["loss"]):
@@ -270,7 +270,7 @@ class _Training:
         for path in stale:
             self._service.delete(path)
 
-    def _finish(self, result: str) -> None:
+    def _record_result(self, result: str) -> None:
         """Write down Tinker's name for the result, and delete the states that are no longer needed to resume."""
         step, metrics = self._state.best_evaluation or (self._state.steps, self._figures)
         made = {
@@ -330,5 +330,5 @@ class _Steps:
         return self._config.learning_rate * factor[self._config.schedule]
 
 
-def _tokens(sequences: Sequence[MarkedTokens]) -> int:
+def _number_of_tokens(sequences: Sequence[MarkedTokens]) -> int:
     return sum(len(each.ids) - 1 for each in sequences)

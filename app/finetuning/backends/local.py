@@ -37,7 +37,7 @@ class TrainingProcess(JobProcess):
     def __init__(self, method: str, files: JobFiles, waiting: Callable[[], object]) -> None:
         """Start it, once an earlier process of the same job is over; `waiting` is called meanwhile."""
         training = [method, "--config", str(files.config), "--progress", str(files.progress)]
-        command, environment = _command(files, training), _environment(files)
+        command, environment = _training_command(files, training), _environment(files)
         super().__init__(command, files.lock, files.log, waiting, name="training", environment=environment)
 
 
@@ -160,7 +160,7 @@ def _checkpoint_of(home: Path, base: LanguageModel, field: str = "base") -> Path
     return folder
 
 
-def _command(files: JobFiles, training: Sequence[str]) -> list[str]:
+def _training_command(files: JobFiles, training: Sequence[str]) -> list[str]:
     """The command for one process, or for a launcher of several; either ends itself when this process is gone."""
     parent = ("--parent", str(os.getpid()))
     if not files.launcher:

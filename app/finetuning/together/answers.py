@@ -40,7 +40,7 @@ class TogetherJob(VendorJob):
         return {
             **sent,
             "status": _ENDS.get(status, status) if isinstance(status, str) else None,
-            "created_at": _seconds(sent.get("created_at")),
+            "created_at": _seconds_since_epoch(sent.get("created_at")),
             "metadata": {TOKEN: str(suffix).removeprefix(SUFFIX)} if marked else None,
             "fine_tuned_model": sent.get("model_output_name"),
             "trained_tokens": sent.get("token_count"),
@@ -62,7 +62,7 @@ class TogetherEvent(VendorEvent):
         return {
             **sent,
             "id": hashlib.sha256(said.encode()).hexdigest(),
-            "created_at": _seconds(sent.get("created_at")),
+            "created_at": _seconds_since_epoch(sent.get("created_at")),
             "level": level,
             "data": None,
         }
@@ -82,7 +82,7 @@ def step_events(metrics: Any, total: int) -> Iterator[VendorEvent]:
             yield VendorEvent.model_validate({"id": f"{STEP}{figures.step}", "created_at": told, "data": figures})
 
 
-def _seconds(text: Any) -> float | None:
+def _seconds_since_epoch(text: Any) -> float | None:
     """A time in ISO 8601 as seconds since 1970; None for anything else."""
     try:
         found = datetime.fromisoformat(text)

@@ -37,11 +37,11 @@ class TogetherClient(VendorClient):
     def events(self, job_id: str, seen: Collection[str]) -> list[VendorEvent]:
         """As for all vendors. Steps and their loss are listed apart from the other events, and not by every server."""
         told = list(self._list_pages(TogetherEvent, self._of(job_id, "/events")))
-        steps = list(self._steps(job_id, seen, max((each.total_steps or 0 for each in told), default=0)))
+        steps = list(self._fetch_step_events(job_id, seen, max((each.total_steps or 0 for each in told), default=0)))
         told.sort(key=lambda each: each.created_at or 0.0)
         return [*{each.id: each for each in (*told, *steps) if each.id not in seen}.values()]
 
-    def _steps(self, job_id: str, seen: Collection[str], total: int) -> Iterator[VendorEvent]:
+    def _fetch_step_events(self, job_id: str, seen: Collection[str], total: int) -> Iterator[VendorEvent]:
         if not total:
             return
         numbers = [each.removeprefix(STEP) for each in seen if each.startswith(STEP)]

@@ -119,10 +119,10 @@ def read_answer(kind: type[A], answer: Any) -> A:
     try:
         return kind.model_validate(answer)
     except ValidationError:
-        raise ValueError(f"expected an object with an id, got {_shown(answer)}") from None
+        raise ValueError(f"expected an object with an id, got {_unexpected_answer_text(answer)}") from None
 
 
-def _shown(answer: Any) -> str:
+def _unexpected_answer_text(answer: Any) -> str:
     """What came in place of an object with an id: the message if it is an error."""
     error = answer.get("error") if isinstance(answer, dict) else None
     said = error.get("message") if isinstance(error, dict) else error

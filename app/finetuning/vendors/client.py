@@ -124,7 +124,7 @@ class VendorClient:
         with path.open("rb") as file:
             sent = {"body": self._about(name), "files": {"file": (name, file)}}
             form = {"headers": {"Content-Type": "multipart/form-data"}}
-            return self._ask(self.file_kind, "post", self.upload_path, **sent, options=form).id
+            return self._request_answer(self.file_kind, "post", self.upload_path, **sent, options=form).id
 
     def _about(self, name: str) -> JSON:  # noqa: ARG002 - for vendors that want to know it
         """The form fields sent with an uploaded file of that name."""
@@ -144,17 +144,17 @@ class VendorClient:
         return found.status != "error" and (found.expires_at is None or found.expires_at > time.time())
 
     def _file(self, file_id: str) -> VendorFile:
-        return self._ask(self.file_kind, "get", f"/files/{_quoted(file_id)}")
+        return self._request_answer(self.file_kind, "get", f"/files/{_quoted_path_part(file_id)}")
 
     def delete_file(self, file_id: str) -> None:
         """Delete an uploaded file."""
-        self._content_of("delete", f"/files/{_quoted(file_id)}")
+        self._content_of("delete", f"/files/{_quoted_path_part(file_id)}")
 
     # ---- Jobs ----------------------------------------------------------------------
 
     def create(self, body: JSON) -> VendorJob:
         """Create a job. It is sent once: after VendorAway, `find_jobs` tells whether the job exists."""
-        return self._ask(self.job_kind, "post", self.jobs_path, body=body)
+        return self._request_answer(self.job_kind, "post", self.jobs_path, body=body)
 
     def find_jobs(self, token: str, file_id: str | None, since: float) -> list[VendorJob]:
         """The jobs that were created with that token, the oldest first; `since`: the earliest possible creation.
@@ -216,7 +216,7 @@ class VendorClient:
                 return
             place = {"after": found[-1].id}
 
-    def _ask(self, kind: type[A], verb: str, path: str, **sent: Any) -> A:
+    def _request_answer(self, kind: type[A], verb: str, path: str, **sent: Any) -> A:
         content = self._content_of(verb, path, **sent)
         try:
             return read_answer(kind, content)
@@ -225,10 +225,10 @@ class VendorClient:
 
     def _of(self, job_id: str, about: str = "") -> str:
         """The path of a job, or of something under it."""
-        return f"{self.jobs_path}/{_quoted(job_id)}{about}"
+        return f"{self.jobs_path}/{_quoted_path_part(job_id)}{about}"
 
     def _ask_about(self, job_id: str, verb: str, about: str = "") -> VendorJob:
-        job = self._ask(self.job_kind, verb, self._of(job_id, about))
+        job = self._request_answer(self.job_kind, verb, self._of(job_id, about))
         if job.id != job_id:
             raise VendorAway(self._line(f"expected the job {job_id}, got {job.id}"))
         return job
@@ -269,7 +269,7 @@ class VendorClient:
         return clean_line(text, self._key)
 
 
-def _quoted(name: str) -> str:
+def _quoted_path_part(name: str) -> str:
     """A vendor's name for something, quoted as a part of a path."""
     return quote(name, safe="")
 
@@ -319,7 +319,7 @@ class _GuardedTransport(httpx2.BaseTransport):
         request = httpx2.Request(
             request.method, request.url, headers=headers, stream=request.stream, extensions=request.extensions
         )
-        response = self._inner.handle_request(request) if self._proxied else self._sent(request)
+        response = self._inner.handle_request(request) if self._proxied else self._send_to_checked_address(request)
         if response.headers.get("Content-Encoding", "identity") != "identity":
             response.close()
             raise httpx2.ReadError("one that is packed, which was not asked for")
@@ -333,7 +333,7 @@ class _GuardedTransport(httpx2.BaseTransport):
             extensions=response.extensions,
         )
 
-    def _sent(self, request: httpx2.Request) -> httpx2.Response:
+    def _send_to_checked_address(self, request: httpx2.Request) -> httpx2.Response:
         """Send to the host's first checked address that accepts; certificates are verified against the host."""
         url, host = request.url, request.url.host
         failed: httpx2.ConnectError | None = None

@@ -104,11 +104,11 @@ class _VendorRunner:
     def work(self) -> None:
         """Check until the job is over or left for a later check. Raises TrainingLeaseLost."""
         try:
-            while (pause := self._look()) is not None:
-                state = self._state()
+            while (pause := self._take_possible_steps()) is not None:
+                state = self._read_job_state()
                 if state.queued or not self._wait(pause):
                     seconds = pause if state.queued else 0.0
-                    self._settle(lifecycle.rest, seconds, self._seen)
+                    self._change_job_with_events(lifecycle.rest, seconds, self._seen)
                     return
         except (TrainingLeaseLost, *DATABASE_AWAY):
             raise
@@ -116,20 +116,22 @@ class _VendorRunner:
             full = isinstance(problem, OSError) and is_full(problem)
             home = self._context.settings.home
             error = f"the disk of {home} is full; make room and resume the job" if full else str(problem)
-            self._settle(lifecycle.give_up, " ".join(error.split()))
+            self._change_job_with_events(lifecycle.give_up, " ".join(error.split()))
         except Exception as problem:
-            self._settle(lifecycle.give_up, internal_error("a worker at a training broke", problem, job=self._job_id))
+            self._change_job_with_events(
+                lifecycle.give_up, internal_error("a worker at a training broke", problem, job=self._job_id)
+            )
         finally:
             if self._client is not None:
                 self._client.close()
 
-    def _look(self) -> float | None:
+    def _take_possible_steps(self) -> float | None:
         """Take the steps that are possible; the seconds until the next check, None when the job is over."""
         poll = self._context.settings.TRAIN_POLL
         try:
             return None if self._step() else poll
         except VendorAway as away:
-            failures = self._settle(lifecycle.count_failure, f"{away}; asking again")
+            failures = self._change_job_with_events(lifecycle.count_failure, f"{away}; asking again")
             if failures >= MOST_FAILURES:
                 raise AppError(
                     f"{away}; {failures} calls in a row brought no answer, and the job may go on there: resume this"
@@ -140,20 +142,20 @@ class _VendorRunner:
 
     def _step(self) -> bool:
         """Advance the job to the vendor's state. Whether the job is over."""
-        state = self._state()
+        state = self._read_job_state()
         self._seen = state.status
-        self._open()
+        self._load_job_and_client()
         fresh = state.token is None
         if fresh:
             if state.status == states.CANCELLING:
                 return self._cancelled()
-            self._begin(state, uuid.uuid4().hex)
-            state = self._state()
+            self._charge_estimate(state, uuid.uuid4().hex)
+            state = self._read_job_state()
         if state.remote_id is not None:
             return self._look_at(state, state.remote_id)
         job = None if fresh else self._find(state)
         if job is None:
-            return self._send(state, fresh)
+            return self._have_vendor_create_job(state, fresh)
         if state.status == states.CANCELLING:
             job = self._vendor_answer(self._vendor.cancel, job.id)
         return self._take_in(job)
@@ -170,13 +172,13 @@ class _VendorRunner:
             raise
         return self._take_in(found)
 
-    def _send(self, state: _JobState, fresh: bool) -> bool:
+    def _have_vendor_create_job(self, state: _JobState, fresh: bool) -> bool:
         """Have the vendor create the job. True if ours is over because it was to be cancelled."""
         try:
-            job = self._create(state, fresh)
+            job = self._upload_and_create_job(state, fresh)
         except VendorRefused:
             if fresh:  # else an earlier request may have arrived
-                self._settle(charges.settle, None, made=False)
+                self._change_job_with_events(charges.settle, None, made=False)
             raise
         if job is not None:
             return self._take_in(job)
@@ -184,7 +186,7 @@ class _VendorRunner:
 
     # ---- Before the vendor trains ------------------------------------------------------
 
-    def _open(self) -> None:
+    def _load_job_and_client(self) -> None:
         """Read the job's dataset, base and options, and open the client. Raises Invalid and KeyRefused."""
         if self._client is not None:
             return
@@ -202,7 +204,7 @@ class _VendorRunner:
             self._options: ApiOptions = read_options(base.options)
         self._client = self._description.client(self._options, self._context.settings.api_hosts)
 
-    def _begin(self, state: _JobState, token: str) -> None:
+    def _charge_estimate(self, state: _JobState, token: str) -> None:
         """Charge the training's estimate to the budgets, and store the token; nothing if that was done before.
 
         Raises BudgetReached, and Invalid for rows that the vendor would not accept.
@@ -211,18 +213,20 @@ class _VendorRunner:
         with reading(self._context.database) as session:
             if session.get(TrainingCharge, token) is not None:
                 return
-        expected = estimate(self._rows(), lambda rows: self._description.epochs(state.config, rows), self._price)
+        expected = estimate(
+            self._rows_for_vendor(), lambda rows: self._description.epochs(state.config, rows), self._price
+        )
         with reading(self._context.database) as session:
             row = TRAINING.get(session, self._job_id)
             base = session.get_one(LanguageModel, row.base_id)
             line = charges.uncounted(settings, row, base, expected)
-        self._tell("estimate", message=expected.words)
+        self._record_event("estimate", message=expected.words)
         if line is not None:
-            self._tell("warning", message=line)
-        if not self._settle(charges.begin, settings, token, expected):
+            self._record_event("warning", message=line)
+        if not self._change_job_with_events(charges.begin, settings, token, expected):
             raise TrainingLeaseLost
 
-    def _rows(self) -> Iterator[bytes]:
+    def _rows_for_vendor(self) -> Iterator[bytes]:
         """The rows in the vendor's format. Raises NotFound and Invalid."""
         called = self._dataset.reference
         lines = _dataset_lines(self._context.settings.home, self._dataset)
@@ -248,7 +252,7 @@ class _VendorRunner:
     def _store_created(self, job: VendorJob, *, again: bool) -> None:
         """Store the vendor's id; `again`: an earlier request got no answer, and may create another job."""
         host = host_of(self._options.base_url)
-        self._tell("created", device=host, job=job.id, file=job.training_file, again=again)
+        self._record_event("created", device=host, job=job.id, file=job.training_file, again=again)
         self._store(remote_job_id=job.id)
 
     def _cancel_others(self, state: _JobState, ours: str) -> None:
@@ -262,7 +266,7 @@ class _VendorRunner:
             except VendorRefused as refused:
                 self._record.say(f"{other.id} could not be cancelled, and may be charged: {refused}")
 
-    def _create(self, state: _JobState, fresh: bool) -> VendorJob | None:
+    def _upload_and_create_job(self, state: _JobState, fresh: bool) -> VendorJob | None:
         """Upload the file if it is missing, and create the vendor's job; None if ours is to be cancelled."""
         uploaded = False
         file_id = state.file_id
@@ -272,7 +276,7 @@ class _VendorRunner:
                 self._store(remote_file_id=file_id)
         if self._is_cancelling():
             return None
-        self._begin(state, str(state.token))
+        self._charge_estimate(state, str(state.token))
         if file_id is None:
             file_id, uploaded = self._upload(state), True
         while not self._is_cancelling():
@@ -321,13 +325,13 @@ class _VendorRunner:
         private_folder(self._files.folder.parent)
         private_folder(self._files.folder)
         path, name = self._files.folder / f"{self._backend}.jsonl", self._file_name(state)
-        replace_file(path, self._rows(), private=True)
-        self._tell(_UPLOADING, message=name)
+        replace_file(path, self._rows_for_vendor(), private=True)
+        self._record_event(_UPLOADING, message=name)
         self._is_cancelling()  # stores the event before anything is sent
         call = self._call_in_thread(self._vendor.upload, path, name)
         try:
             file_id = self._wait_for(call)
-            self._tell(_UPLOADED, message=name, files=[file_id])
+            self._record_event(_UPLOADED, message=name, files=[file_id])
             self._store(remote_file_id=file_id)
         except TrainingLeaseLost:
             twice = "a file that was uploaded twice may be at the vendor"
@@ -340,13 +344,13 @@ class _VendorRunner:
         name = self._file_name(state)
         found = self._vendor_answer(self._vendor.find_files, name)
         if found:
-            self._tell(_UPLOADED, message=name, files=found)
+            self._record_event(_UPLOADED, message=name, files=found)
         return found
 
     def _unanswered_uploads(self, state: _JobState) -> int:
         """The number of a job's uploads that have begun and whose file is unknown."""
         name = self._file_name(state)
-        mine = [each for each in self._events() if each.get("message") == name]
+        mine = [each for each in self._stored_events() if each.get("message") == name]
         known = {file_id for each in mine if each["event"] == _UPLOADED for file_id in each["files"]}
         return len([each for each in mine if each["event"] == _UPLOADING]) - len(known)
 
@@ -360,10 +364,10 @@ class _VendorRunner:
         if self._unanswered_uploads(state) <= 0:
             return False
         seconds = LATE_LOOKS * self._context.settings.TRAIN_POLL
-        waits = [each for each in self._events() if each["event"] == _AWAITED and each["token"] == state.token]
+        waits = [each for each in self._stored_events() if each["event"] == _AWAITED and each["token"] == state.token]
         if not waits:
             message = f"an upload may still arrive there, looking for it for {seconds:g} seconds to delete it"
-            self._tell(_AWAITED, message=message, token=state.token)
+            self._record_event(_AWAITED, message=message, token=state.token)
         return not waits or time.time() < waits[0]["at"] + seconds
 
     @staticmethod
@@ -375,8 +379,8 @@ class _VendorRunner:
 
     def _take_in(self, job: VendorJob) -> bool:
         """Store the vendor's progress, and end our job when the vendor's has ended. Whether it is over."""
-        before = self._state()
-        events = self._events()
+        before = self._read_job_state()
+        events = self._stored_events()
         for event in self._new_events(job.id, events, before.failures):
             self._tell_vendors(event)
         created = next((each for each in reversed(events) if each["event"] == "created"), {})
@@ -386,7 +390,7 @@ class _VendorRunner:
         lacks_model = status == SUCCEEDED and job.fine_tuned_model is None
         over = status in OVER and not lacks_model
         if over:
-            self._settle(charges.settle, job.trained_tokens, made=status == SUCCEEDED)
+            self._change_job_with_events(charges.settle, job.trained_tokens, made=status == SUCCEEDED)
             self._delete_files(before)
         self._store(
             remote_status=status,
@@ -400,7 +404,7 @@ class _VendorRunner:
             return False
         if status == SUCCEEDED:
             tokens = "" if job.trained_tokens is None else f", {job.trained_tokens} trained tokens"
-            self._tell("succeeded", message=f"{job.fine_tuned_model}{tokens}")
+            self._record_event("succeeded", message=f"{job.fine_tuned_model}{tokens}")
             owner = self._context.owner
             self._record.settle(lambda session: lifecycle.finish(session, self._files, owner, cancelled_or_not=True))
         elif status == FAILED:
@@ -423,16 +427,16 @@ class _VendorRunner:
                 raise
             line = f"going on without what the vendor tells of it: {error}"
         if not any(each.get("message") == line for each in known):
-            self._tell("warning", message=line)
+            self._record_event("warning", message=line)
         return []
 
     def _status(self, job: VendorJob, before: str | None) -> str:
         """The job's status in the vendor's words, logged when it changes."""
         status = self._vendor.clean(job.status or "no status")[:80]
         if status != before:
-            self._tell("status", message=status)
+            self._record_event("status", message=status)
             if status not in (*self._description.going_on, *OVER):
-                self._tell("warning", message=f"{status} is no status that is known here; looking on")
+                self._record_event("warning", message=f"{status} is no status that is known here; looking on")
         return status
 
     def _failure_reason(self, job: VendorJob) -> str:
@@ -440,7 +444,7 @@ class _VendorRunner:
         error = job.error
         said = None if error is None else (error.message or error.code)
         if said is None:  # some say it in an event
-            said = next((each["message"] for each in reversed(self._events()) if each.get("is_error")), None)
+            said = next((each["message"] for each in reversed(self._stored_events()) if each.get("is_error")), None)
         where = host_of(self._options.base_url)
         return self._vendor.clean(f"{where} has ended {job.id}: {said or 'it gave no reason'}")
 
@@ -481,7 +485,7 @@ class _VendorRunner:
                 return
         self._store(remote_file_id=None)
 
-    def _events(self) -> Sequence[JSON]:
+    def _stored_events(self) -> Sequence[JSON]:
         with reading(self._context.database) as session:
             return listing.events_of(session, self._job_id)
 
@@ -500,7 +504,7 @@ class _VendorRunner:
             facts |= {"event": "step", "step": found.step, "steps": found.total_steps, "loss": found.train_loss}
         self._record.add(self._record.following, facts)
 
-    def _tell(self, kind: str, **facts: Any) -> None:
+    def _record_event(self, kind: str, **facts: Any) -> None:
         self._record.add(self._record.following, {"event": kind, "at": time.time(), **facts})
 
     # ---- What all steps share ------------------------------------------------------------
@@ -560,16 +564,16 @@ class _VendorRunner:
 
     def _cancelled(self) -> bool:
         """Cancel our job: nothing is running at the vendor."""
-        self._delete_files(self._state())
-        self._settle(charges.settle, None, made=False)
+        self._delete_files(self._read_job_state())
+        self._change_job_with_events(charges.settle, None, made=False)
         self._store(remote_status=CANCELLED, error=None)
         self._record.settle(lambda session: TRAINING.release(session, self._job_id, self._context.owner))
         return True
 
     def _store(self, **values: Any) -> None:
-        self._settle(lifecycle.store_remote, **values)
+        self._change_job_with_events(lifecycle.store_remote, **values)
 
-    def _settle(self, change: Callable[..., T], *arguments: Any, **values: Any) -> T:
+    def _change_job_with_events(self, change: Callable[..., T], *arguments: Any, **values: Any) -> T:
         """Change the job in the database, in one transaction with its pending events."""
 
         def work(session: Session) -> T:
@@ -577,7 +581,7 @@ class _VendorRunner:
 
         return self._record.settle(work)
 
-    def _state(self) -> _JobState:
+    def _read_job_state(self) -> _JobState:
         with reading(self._context.database) as session:
             row: TrainingJob = TRAINING.get(session, self._job_id)
             return _JobState(

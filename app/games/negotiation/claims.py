@@ -93,7 +93,7 @@ class ClaimParser:
         if len(words) < 6 or words[0] not in ITEMS or words[1] not in NUMBERS:
             return False
         bare = [word for word in words if word in ITEMS or word in NUMBERS]
-        prices = {ITEMS[name][0]: NUMBERS[n] for name, n in _pairs(bare) if name in ITEMS and n in NUMBERS}
+        prices = {ITEMS[name][0]: NUMBERS[n] for name, n in _pairs_of_words(bare) if name in ITEMS and n in NUMBERS}
         if len(bare) != 6 or len(prices) != 3 or sum(prices[item] * self.counts[item] for item in prices) != POINTS:
             return False
         self.values.update(prices)
@@ -332,7 +332,7 @@ class ClaimParser:
             elif self._negated:
                 self._denied(item, owner)
             else:
-                self._settle(item, number, owner)
+                self._assign_item(item, number, owner)
 
     def _denied(self, item: int, owner: str) -> None:
         if owner == LISTENER:  # what the listener cannot have, the speaker keeps
@@ -342,7 +342,7 @@ class ClaimParser:
             self.share[item] = 0
             self.low.add(item)
 
-    def _settle(self, item: int, number: int, owner: str) -> None:
+    def _assign_item(self, item: int, number: int, owner: str) -> None:
         count = self.counts[item]
         if number == _HALF:
             self.share[item] = count // 2
@@ -370,11 +370,11 @@ def _taken_apart(sentence: str) -> tuple[Sequence[str], tuple[StatedValue, ...]]
         if not worth:
             left.append(clause)
         elif not _TO_LISTENER.search(clause):
-            worths.append(_worth(clause, words))
+            worths.append(_stated_value(clause, words))
     return tuple(TOKEN.findall(" ".join(left))), tuple(worths)
 
 
-def _worth(clause: str, words: Sequence[str]) -> StatedValue:
+def _stated_value(clause: str, words: Sequence[str]) -> StatedValue:
     values = _VALUE.findall(clause)
     little = not LITTLE.isdisjoint(words) and not _NOT_LITTLE.search(clause)
     return StatedValue(
@@ -384,7 +384,7 @@ def _worth(clause: str, words: Sequence[str]) -> StatedValue:
     )
 
 
-def _pairs(words: Sequence[str]) -> list[tuple[str, str]]:
+def _pairs_of_words(words: Sequence[str]) -> list[tuple[str, str]]:
     return list(zip(words[::2], words[1::2], strict=False))
 
 

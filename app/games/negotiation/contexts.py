@@ -65,7 +65,7 @@ def read_contexts(lines: Iterable[str], source: str = "contexts file") -> list[C
                 remedy=Phrase("both lines of a context describe the same table"),
                 subject=where,
             )
-        contexts.append(_checked(Context(counts, (first_values, values)), where))
+        contexts.append(_checked_context(Context(counts, (first_values, values)), where))
         opening = None
     if opening is not None:
         raise Invalid(
@@ -96,7 +96,7 @@ def _read_line(line: str, where: Phrase | Verbatim) -> tuple[Counts, Counts]:
     return three(numbers[0::2]), three(numbers[1::2])
 
 
-def _checked(context: Context, where: Phrase | Verbatim) -> Context:
+def _checked_context(context: Context, where: Phrase | Verbatim) -> Context:
     if min(context.counts) < 1 or max(context.counts) > POINTS:
         raise Invalid(
             None,
@@ -153,7 +153,7 @@ def context_of(counts: Any, values: Any) -> Context:
             got=Phrase("%(counts)s and %(values)s", counts=shown(counts), values=shown(values)),
             subject=where,
         ) from None
-    return _checked(context, where)
+    return _checked_context(context, where)
 
 
 def three(numbers: Sequence[int]) -> Counts:

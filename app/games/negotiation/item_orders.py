@@ -28,7 +28,7 @@ _BY_PLACE = re.compile(
 )
 
 
-def _renamed(text: str, order: Order) -> str | None:
+def _text_with_items_renamed(text: str, order: Order) -> str | None:
     """A text with each item's words replaced by those of the item that it becomes; None if that is uncertain."""
     if _BY_PLACE.search(text):
         return None
@@ -64,7 +64,7 @@ def _config_in(config: Mapping[str, Any], order: Order) -> dict[str, Any]:
 def _move_in(kind: str, text: str, data: Mapping[str, Any], order: Order) -> tuple[str, dict[str, Any]] | None:
     """A message renamed; or a proposal, which names the items in their usual order, with its numbers moved."""
     if kind == "message":
-        renamed = _renamed(text, order)
+        renamed = _text_with_items_renamed(text, order)
         return None if renamed is None else (renamed, dict(data))
     parts = list(_PROPOSED.finditer(text))
     words = [_FORMS.get(part[2].lower(), (None, ""))[0] for part in parts]
@@ -80,5 +80,5 @@ ITEM_ORDERS = Permutations(
     orders=tuple(order for order in itertools.permutations(range(len(ITEMS))) if order != (0, 1, 2)),
     of_config=_config_in,
     of_move=_move_in,
-    of_text=_renamed,
+    of_text=_text_with_items_renamed,
 )

@@ -75,7 +75,7 @@ def _joint_share(matches: "MatchTable") -> "Floats":
     return matches.joint_share
 
 
-def _measured(name: str) -> Value:
+def _end_value(name: str) -> Value:
     """(n,) The measure of that name, taken when each match ended."""
     return lambda matches: matches.measure(name)
 
@@ -101,12 +101,12 @@ _AGREED_SCORE_MEDIAN = Metric(
 _REFERENCES = (
     Metric("random_score_mean", "score of a random complementary split", POINTS,
            "what a seat has on average in these contexts where each item goes to either seat at random",
-           _measured(measures.RANDOM_SCORE), rank=130, uses=Use.WHOLE),
+           _end_value(measures.RANDOM_SCORE), rank=130, uses=Use.WHOLE),
     Metric("demand_score_mean", "score of the demand rule", POINTS,
            "what a seat has on average where the seat that begins gets all of the type that is worth the most to it,"
-           " and the partner the rest", _measured(measures.DEMAND_SCORE), rank=131, uses=_TALK),
+           " and the partner the rest", _end_value(measures.DEMAND_SCORE), rank=131, uses=_TALK),
     Metric("best_score_mean", "best joint score", POINTS,
-           "half of the most that both can have together, in the utilities with λ", _measured(measures.BEST_SCORE),
+           "half of the most that both can have together, in the utilities with λ", _end_value(measures.BEST_SCORE),
            rank=132, uses=Use.WHOLE),
 )  # fmt: skip
 
@@ -160,7 +160,7 @@ METRICS = GameMetrics(
         Metric(
             "named_rate", "a split is named", SHARE,
             "matches in whose talk a message names a split that adds up, as either seat reads it",
-            _measured(measures.NAMED), PART, rank=121, uses=Use.WHOLE | Use.SETTINGS,
+            _end_value(measures.NAMED), PART, rank=121, uses=Use.WHOLE | Use.SETTINGS,
         ),
         Metric(
             "grounded_rate", "proposals of the last split named", SHARE,
@@ -171,27 +171,27 @@ METRICS = GameMetrics(
         ),
         Metric(
             "first_grounded_rate", "first proposals of the last split named", SHARE,
-            "the same, of first proposals alone", _measured(measures.FIRST_GROUNDED), PART, rank=123, uses=Use.WHOLE,
+            "the same, of first proposals alone", _end_value(measures.FIRST_GROUNDED), PART, rank=123, uses=Use.WHOLE,
         ),
         Metric(
             "second_grounded_rate", "second proposals of the last split named", SHARE,
-            "the same, of second proposals alone", _measured(measures.SECOND_GROUNDED), PART, rank=124, uses=Use.WHOLE,
+            "the same, of second proposals alone", _end_value(measures.SECOND_GROUNDED), PART, rank=124, uses=Use.WHOLE,
         ),
         Metric(
             "misquoted_rate", "acceptances that name another split", SHARE,
             "of matches with a message that accepts in words and says what (“agreed: …”, “deal, …”), those whose last"
-            " one names another split than the partner's", _measured(measures.MISQUOTED), PART, rank=125,
+            " one names another split than the partner's", _end_value(measures.MISQUOTED), PART, rank=125,
             uses=Use.WHOLE | Use.SETTINGS,
         ),
         Metric(
             "last_offer_agreement_rate", "agreement on the last split named", SHARE,
             "matches that would have ended in a deal, had both seats proposed their share of the last split that each"
-            " of them reads in the talk", _measured(measures.LAST_OFFER_AGREED), PART, rank=126,
+            " of them reads in the talk", _end_value(measures.LAST_OFFER_AGREED), PART, rank=126,
             uses=_TALK, lines=(PanelLine(Panel("Agreement on the last split named", compared=True)),),
         ),
         Metric(
             "last_offer_score_mean", "mean score of the last split named", POINTS,
-            "scores over all matches, had both seats proposed so", _measured(measures.LAST_OFFER_SCORE), rank=127,
+            "scores over all matches, had both seats proposed so", _end_value(measures.LAST_OFFER_SCORE), rank=127,
             uses=_TALK,
             note="The last split named: what both would have, had each proposed its share of the last split that it"
             " reads in the talk.",
@@ -199,7 +199,7 @@ METRICS = GameMetrics(
         Metric(
             "last_offer_pareto_rate", "Pareto-optimal, of deals on the last split named", SHARE,
             "of the matches that would have ended in a deal so, those that no full split betters",
-            _measured(measures.LAST_OFFER_PARETO), PART, rank=128, uses=Use.WHOLE | Use.SETTINGS,
+            _end_value(measures.LAST_OFFER_PARETO), PART, rank=128, uses=Use.WHOLE | Use.SETTINGS,
         ),
         *_REFERENCES,
         Metric(

@@ -82,11 +82,11 @@ class OfferHistory:
             self.own_messages += 1
         share = self._whole_split(by, reading)
         if share is not None:
-            self._offered(by, share)
+            self._note_offer(by, share)
         else:
-            self._answered(by, reading)
+            self._note_answer(by, reading)
 
-    def _offered(self, by: str, share: Counts) -> None:
+    def _note_offer(self, by: str, share: Counts) -> None:
         self.agreed = share if (self.table == share and self.table_by != by) or self.agreed == share else None
         self.table, self.table_by = share, by
         if by == "you":
@@ -95,7 +95,7 @@ class OfferHistory:
             self.theirs = share
             self.evidence += (("demand", self.complement(share)),)
 
-    def _answered(self, by: str, reading: Utterance) -> None:
+    def _note_answer(self, by: str, reading: Utterance) -> None:
         if reading.answer is True and self.table is not None:
             if self.table_by != by:
                 self.agreed = self.table
@@ -118,7 +118,7 @@ class OfferHistory:
             return self.table
         if self._is_about_the_other(by, reading):
             reading = replace(reading, share=self._turned(reading.share), took=False, gave=True)
-        before = self._before(by, reading)
+        before = self._share_of_unnamed_items(by, reading)
         if reading.share != _NOTHING or self.table is None:
             left_open = before if reading.rest is None else self.counts if reading.rest == SPEAKER else (0, 0, 0)
             (a, b, c), (x, y, z) = reading.share, left_open
@@ -160,7 +160,7 @@ class OfferHistory:
         )
         return first, second, third
 
-    def _before(self, by: str, reading: Utterance) -> Counts:
+    def _share_of_unnamed_items(self, by: str, reading: Utterance) -> Counts:
         """The speaker's share of the items that the message does not name."""
         if reading.rest is not None and reading.share == _NOTHING and self.table is not None:
             # "I take the rest", of what the other side has just named
@@ -179,16 +179,16 @@ def follow(counts: Counts, messages: tuple[Message, ...]) -> OfferHistory:
     """The history after all of `messages`. The result is shared: never change it."""
     if len(messages) > _LONG:  # no serious talk is that long, and each earlier text is remembered anyway
         return _fold(OfferHistory(counts), messages)
-    return _follow(counts, messages)
+    return _cached_history(counts, messages)
 
 
 @lru_cache(maxsize=4096)
-def _follow(counts: Counts, messages: tuple[Message, ...]) -> OfferHistory:
+def _cached_history(counts: Counts, messages: tuple[Message, ...]) -> OfferHistory:
     if not messages:
         return OfferHistory(counts)
     # What this seat worked out at its last turn, and what has been said since: its own message, perhaps an answer.
     since = 1 if messages[-1][0] == "you" else 2
-    return _fold(_follow(counts, messages[:-since]).copy(), messages[-since:])
+    return _fold(_cached_history(counts, messages[:-since]).copy(), messages[-since:])
 
 
 def _fold(conversation: OfferHistory, messages: tuple[Message, ...]) -> OfferHistory:

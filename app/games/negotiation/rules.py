@@ -261,7 +261,7 @@ class Negotiation(Game[State]):
             "lambda": _json_number(state.config.lam),
             "limit": state.config.limit,
         }
-        if over and (split := _split(state)) is not None:
+        if over and (split := _agreed_split(state)) is not None:
             facts["split"] = {"you": _by_item(split[seat]), "partner": _by_item(split[1 - seat])}
         return View(
             game=self.name,
@@ -284,7 +284,7 @@ class Negotiation(Game[State]):
     def outcome(self, state: State) -> Outcome | None:
         if self.to_move(state) is not None:
             return None
-        split = _split(state)
+        split = _agreed_split(state)
         if split is None:
             reason = NO_DEAL if len(_proposals(state)) == 2 else MOVE_LIMIT
             return Outcome(reason, None, (0, 0), dict(self.unfinished))
@@ -344,7 +344,7 @@ def _proposals(state: State) -> Sequence[Event]:
     return [event for event in state.events[-2:] if event.kind == "proposal"]
 
 
-def _split(state: State) -> Split | None:
+def _agreed_split(state: State) -> Split | None:
     """The deal, by seat, if there are two proposals that add up to the counts."""
     proposals = _proposals(state)
     if len(proposals) < 2:

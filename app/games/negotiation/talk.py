@@ -22,7 +22,7 @@ def talk_of(context: Context, moves: Sequence[Event], seat: int) -> Talk:
     values = context.values[seat]
     for move in moves:
         if move.kind == _PROPOSAL and move.seat == seat:
-            offers.append(_worth(three(move.data["allocation"]), values))
+            offers.append(_worth_of_share(three(move.data["allocation"]), values))
         if move.kind != _MESSAGE:
             continue
         text = move.text.partition("]")[2]
@@ -31,12 +31,12 @@ def talk_of(context: Context, moves: Sequence[Event], seat: int) -> Talk:
             continue
         messages.append(words_of(text))
         if read(text, context.counts).names_a_split and history.mine is not None:
-            offers.append(_worth(history.mine, values))
+            offers.append(_worth_of_share(history.mine, values))
             offering += 1
     return Talk(messages, offering, offers)
 
 
-def _worth(share: Counts, values: Counts) -> float:
+def _worth_of_share(share: Counts, values: Counts) -> float:
     return float(sum(number * value for number, value in zip(share, values, strict=True)))
 
 

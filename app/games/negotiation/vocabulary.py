@@ -3,7 +3,7 @@
 import re
 
 
-def _set(words: str) -> frozenset[str]:
+def _set_of_words(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
@@ -56,27 +56,29 @@ _PARTS = {
 }
 PART: dict[str, str] = {word: part for part, words in _PARTS.items() for word in words.split()}
 # "Take the hats" at the head of a clause tells the listener to; after "I'll" it does not.
-OPENERS = _set(". ! ? ; : , then just ok okay fine no so well sure alright please and")
+OPENERS = _set_of_words(". ! ? ; : , then just ok okay fine no so well sure alright please and")
 ASIDE = frozenset(("thank", "thanks", "with", "from", "between", "of"))  # "with you" is nobody's share
 PLEASED = frozenset(("deal", "ok", "okay", "good"))  # "ok for you?" is nobody's share either
 
-WORTH = _set(
+WORTH = _set_of_words(
     "worth value values valued valuable points point pts matter matters worthless useless important care cares"
     " favourite favorite fond"
 )
-LITTLE = _set("nothing least little less worthless useless zero not don't dont doesn't doesnt no low lower nada 0")
+LITTLE = _set_of_words(
+    "nothing least little less worthless useless zero not don't dont doesn't doesnt no low lower nada 0"
+)
 
-NO = _set(
+NO = _set_of_words(
     "no nope nah noo nooo never can't cant cannot won't wont not don't dont doesn't doesnt refuse reject rejected"
     " unfair unacceptable impossible ridiculous sorry decline pass"
 )
 NO_PHRASES = ("too much", "too low", "too little")
-YES = _set(
+YES = _set_of_words(
     "deal dea dael ok okay okey oky k kk okk sure yes yess yeah yea yep yup yups ya ye agree agreed agreeed agrred"
     " accept accepted alright allright aight right fine perfect great good cool done fair works work correct sounds"
     " gladly absolutely definitely awesome excellent happy thanks thank thx exactly bet settled sold"
 )
-CLEAR_YES = _set("deal agree agreed accept accepted fine ok okay sure yes yeah sold alright works")
+CLEAR_YES = _set_of_words("deal agree agreed accept accepted fine ok okay sure yes yeah sold alright works")
 YES_PHRASES = ("do that", "do it", "go for it", "live with that", "got it", "will do", "\U0001f44d", "\U0001f91d", "✅")
 KIND_NO = ("no problem", "no prob", "no worries", "why not", "not bad", "not a problem", "can't complain", "don't mind")
 FINAL = (

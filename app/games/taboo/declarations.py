@@ -120,7 +120,7 @@ def declared_word(folded: str) -> str | None:
         before = text[max(0, announcement.start() - _CLAUSE) : announcement.start()]
         if _DOUBT.search(_SENTENCE_BREAK.split(before)[-1]):
             continue
-        at = _end(_VOCATIVE, text, announcement.end())
+        at = _end_of_pattern(_VOCATIVE, text, announcement.end())
         guess = _guess(text[at : at + _REACH])
         if guess is not None:
             return guess
@@ -129,7 +129,7 @@ def declared_word(folded: str) -> str | None:
 
 def _guess(tail: str) -> str | None:
     """The first word that the text after an announcement names and does not deny."""
-    at = _end(_DENIED, tail, 0)
+    at = _end_of_pattern(_DENIED, tail, 0)
     link = _LINK.match(tail, at)
     if link:
         return _word_at(tail, link.end())
@@ -147,7 +147,7 @@ def _guess(tail: str) -> str | None:
 def _word_at(tail: str, at: int, close: re.Pattern[str] | None = None) -> str | None:
     """The word named at a position, after hedges and articles; with `close`, only if that follows it."""
     while True:
-        start = _end(_OPENING, tail, at)
+        start = _end_of_pattern(_OPENING, tail, at)
         spelled = SPELLED_OUT.match(tail, start)
         hedge = _HEDGE.match(tail, at)
         if spelled or not hedge:
@@ -161,6 +161,6 @@ def _word_at(tail: str, at: int, close: re.Pattern[str] | None = None) -> str | 
     return word[0]
 
 
-def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+def _end_of_pattern(pattern: re.Pattern[str], text: str, at: int) -> int:
     found = pattern.match(text, at)
     return found.end() if found else at

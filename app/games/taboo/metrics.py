@@ -58,7 +58,7 @@ def _decided(matches: "MatchTable") -> "Booleans":
     return matches.decided
 
 
-def _turns(matches: "MatchTable") -> "Floats":
+def _turns_per_match(matches: "MatchTable") -> "Floats":
     return matches.turns
 
 
@@ -106,7 +106,7 @@ METRICS = GameMetrics(
             lines=(PanelLine(_SCORES, "defender"),),
         ),
         Metric(
-            "turns_mean", "turns in a match", TURNS, "the attacker's moves", _turns, rank=62,
+            "turns_mean", "turns in a match", TURNS, "the attacker's moves", _turns_per_match, rank=62,
             uses=_EVALUATED | Use.TILE | Use.WHOLE | Use.SETTINGS,
             lines=(PanelLine(Panel("Turns of the attacker"), "turns"),),
         ),

@@ -56,7 +56,7 @@ class Connection:
     def description(self) -> ServerDescription:
         """The server's description, requested once, before anything else. Raises NotReachable, ServerTooOld."""
         if self._description is None:
-            response = self._send("GET", _DESCRIPTION, patience=0.0)
+            response = self._send_until_answered("GET", _DESCRIPTION, patience=0.0)
             self._description = _checked_description(self.url, response)
         return self._description
 
@@ -64,13 +64,15 @@ class Connection:
         """The JSON at an address below `/api/v1`. Raises Refused, NotReachable."""
         self.description()
         given = {name: value for name, value in (params or {}).items() if value is not None}
-        return self._json(self._send("GET", API + path, params=given))
+        return self._json_of_response(self._send_until_answered("GET", API + path, params=given))
 
     def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Perform an action once, however often the request is sent. Raises Refused, NotReachable."""
         self.description()
         headers = {"Idempotency-Key": secrets.token_urlsafe(18)}
-        return self._json(self._send("POST", API + path, json=dict(body or {}), headers=headers))
+        return self._json_of_response(
+            self._send_until_answered("POST", API + path, json=dict(body or {}), headers=headers)
+        )
 
     @contextmanager
     def stream(
@@ -84,14 +86,16 @@ class Connection:
                 if response.status_code >= 400:
                     response.read()
                 if response.status_code in _BUSY:
-                    raise ConnectionLost(self._why(response), _retry_after(response))
+                    raise ConnectionLost(self._unexpected_answer_message(response), _retry_after(response))
                 if response.status_code >= 300:
                     raise self._error(response)
                 yield response
         except httpx.HTTPError as error:
             raise ConnectionLost(f"{self.url}: {_of_transport(error)}") from None
 
-    def _send(self, method: str, path: str, *, patience: float | None = None, **request: Any) -> httpx.Response:
+    def _send_until_answered(
+        self, method: str, path: str, *, patience: float | None = None, **request: Any
+    ) -> httpx.Response:
         """Send a request until it is answered. Raises NotReachable or Refused when patience runs out."""
         deadline = time.monotonic() + (self.patience if patience is None else patience)
         pause = _FIRST_PAUSE
@@ -110,13 +114,13 @@ class Connection:
             time.sleep(wait)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def _json(self, response: httpx.Response) -> Any:
+    def _json_of_response(self, response: httpx.Response) -> Any:
         if response.status_code >= 300:
             raise self._error(response)
         try:
             return response.json()
         except ValueError:
-            raise NotReachable(self._why(response)) from None
+            raise NotReachable(self._unexpected_answer_message(response)) from None
 
     def _error(self, response: httpx.Response) -> Refused | NotReachable:
         """The error for a response that refuses a request."""
@@ -126,9 +130,9 @@ class Connection:
                 return Refused(response.status_code, error)
         except (ValueError, KeyError, TypeError):
             pass
-        return NotReachable(self._why(response))
+        return NotReachable(self._unexpected_answer_message(response))
 
-    def _why(self, response: httpx.Response) -> str:
+    def _unexpected_answer_message(self, response: httpx.Response) -> str:
         return f"{self.url}: expected an answer of Parlor's API, got {_of_answer(response)}"
 
 

@@ -54,7 +54,7 @@ class Job:
 
     def refresh(self) -> "Job":
         """Fetch its current state; returns itself. Raises Refused, NotReachable."""
-        self.figures = self._connection.get(self._path)
+        self.figures = self._connection.get(self._job_path)
         return self
 
     def wait(self, *, progress: bool | None = None) -> "Job":
@@ -65,7 +65,7 @@ class Job:
         NotReachable. If the program ends meanwhile, the job continues.
         """
         for job in (self, *self.created_with):
-            job._follow(progress)
+            job._follow_until_over(progress)
         for job in (self, *self.created_with):
             if job.status != "done":
                 raise JobFailed(job.kind, job.number, job.status, job.error)
@@ -73,27 +73,27 @@ class Job:
 
     def cancel(self) -> "Job":
         """Stop it; its results so far are kept. Returns itself. Raises Refused, also when it is done; NotReachable."""
-        return self._changed("cancel", {})
+        return self._post_and_refresh("cancel", {})
 
     def resume(self, *, budget: JobBudget | None = None) -> "Job":
         """Resume it after it failed or was cancelled or interrupted, with a higher budget if necessary.
 
         Returns itself. Raises Refused, NotReachable.
         """
-        return self._changed("resume", {} if budget is None else {"budget": budget})
+        return self._post_and_refresh("resume", {} if budget is None else {"budget": budget})
 
     @property
-    def _path(self) -> str:
+    def _job_path(self) -> str:
         return f"/{self.kind}/{self.number}"
 
-    def _changed(self, what: str, body: Mapping[str, Any]) -> "Job":
-        self._connection.post(f"{self._path}/{what}", body)
+    def _post_and_refresh(self, what: str, body: Mapping[str, Any]) -> "Job":
+        self._connection.post(f"{self._job_path}/{what}", body)
         return self.refresh()
 
-    def _follow(self, progress: bool | None) -> None:
+    def _follow_until_over(self, progress: bool | None) -> None:
         bar = ProgressBar(f"{self.kind}[{self.number}]", progress)
         try:
-            for event in _events(self._connection, f"{self._path}/events"):
+            for event in _job_events(self._connection, f"{self._job_path}/events"):
                 self.figures.update(event.figures)
                 bar.show(self.status, self.figures.get("done") or 0, self.figures.get("of"))
                 if self.is_over or self.status == _INTERRUPTED:
@@ -150,7 +150,7 @@ class _Event(NamedTuple):
     figures: dict[str, Any]
 
 
-def _events(connection: Connection, path: str) -> Iterator[_Event]:
+def _job_events(connection: Connection, path: str) -> Iterator[_Event]:
     """The events of a job over any number of connections, until there are no more. Raises NotReachable, Refused."""
     last, retry = "", _USUAL_RETRY
     alive = time.monotonic()

@@ -55,7 +55,7 @@ def exported(connection: Connection, name: str, params: Mapping[str, Any]) -> It
     """
     types = {row["column"]: row["type"] for row in _csv_rows(connection, "codebook", {}) if row["table"] == name}
     for row in _csv_rows(connection, name, params):
-        yield {column: _value(types.get(column, "text"), text) for column, text in row.items()}
+        yield {column: _typed_cell_value(types.get(column, "text"), text) for column, text in row.items()}
 
 
 def _csv_rows(connection: Connection, name: str, params: Mapping[str, Any]) -> Iterator[dict[str, str]]:
@@ -65,7 +65,7 @@ def _csv_rows(connection: Connection, name: str, params: Mapping[str, Any]) -> I
     while True:
         try:
             with connection.stream(f"/exports/{name}.csv", params) as response:
-                for row in _named(csv.reader(lines_of(response))):
+                for row in _rows_by_column(csv.reader(lines_of(response))):
                     begun = True
                     yield row
             return
@@ -73,7 +73,7 @@ def _csv_rows(connection: Connection, name: str, params: Mapping[str, Any]) -> I
             wait_to_ask_again(error, 0.0 if begun else deadline, "the rows have broken off, read them anew")
 
 
-def _named(lines: Iterable[list[str]]) -> Iterator[dict[str, str]]:
+def _rows_by_column(lines: Iterable[list[str]]) -> Iterator[dict[str, str]]:
     heading: list[str] | None = None
     for line in lines:
         if heading is None:
@@ -82,7 +82,7 @@ def _named(lines: Iterable[list[str]]) -> Iterator[dict[str, str]]:
             yield dict(zip(heading, line, strict=True))
 
 
-def _value(kind: str, text: str) -> Any:
+def _typed_cell_value(kind: str, text: str) -> Any:
     if text == "":
         return None
     if kind == "json":
