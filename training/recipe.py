@@ -185,6 +185,8 @@ def train(
         resumed_from=last and last.name, processes=processes(),
         config={**_settings_without_paths(config), "threads": torch.get_num_threads(), "max_length": render.longest},
     )  # fmt: skip
+    for message in found.warnings:
+        _warn(progress, message)
     if last and is_over(last):
         trainer.take_up(last)
         _finish(config, trainer, tokenizer, provenance, progress, from_step=trainer.state.global_step)

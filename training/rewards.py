@@ -82,6 +82,19 @@ def check_policy(rows: Iterable[Conversation], reference_sha256: str) -> None:
             )
 
 
+def warnings_about_kl(rows: Iterable[Conversation], kl: float) -> list[str]:
+    """A line if most moves with a reward above 0 have one below the weight `kl`, and so become less likely.
+
+    As gradients flow through A = r − β·(ℓ − ℓ_ref), A·e^(ℓ − ℓ_ref) is greatest at ℓ − ℓ_ref = r/β − 1.
+    """
+    rewards = [each["reward"] for row in rows for each in row.messages if is_move(each) and each.get("reward", 0) > 0]
+    below = sum(reward < kl for reward in rewards)
+    if 2 * below <= len(rewards):
+        return []
+    got = f"{kl:g}, which is above {below} of the {len(rewards)} rewards above 0"
+    return [f"kl: expected a weight below most rewards, got {got}; their moves become less likely"]
+
+
 def is_move(message: Mapping[str, Any]) -> bool:
     """Whether a message is an assistant's move to be learnt."""
     return message["role"] == "assistant" and bool(message.get("weight", 1))

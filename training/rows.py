@@ -29,7 +29,7 @@ from training.methods.reference import WithReference
 from training.methods.stable_alignment import StableAlignmentConfig
 from training.methods.supervised import WithSupervisedRows
 from training.rendering import SHORTENED, SKIPPED, MarkedTokens, Renderer
-from training.rewards import RoleBaselines, check_policy, is_move, rewarded_rows
+from training.rewards import RoleBaselines, check_policy, is_move, rewarded_rows, warnings_about_kl
 from training.span_data import REWARDED, SpanItem, SpanRows, rows_of_spans, stored_log_probs
 
 
@@ -40,7 +40,7 @@ class TrainingRows:
     `provenance` is what the checkpoint records about them besides their file's hash. `counts` are also for it, and for
     the progress events: `stored_reference_rows` and `computed_reference_rows`, for a method with a reference model,
     count the rows whose ℓ_ref was stored in play or was computed; `sft_rows` counts the training rows from `sft_data`,
-    and `sft_rows_left_out` those excluded because their matches are held out.
+    and `sft_rows_left_out` those excluded because their matches are held out. `warnings` are lines for the events.
     """
 
     rows: Rows
@@ -49,6 +49,7 @@ class TrainingRows:
     read_aside: int
     provenance: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,7 @@ def _spans(method: Method, config: WithReference, render: Renderer, reference: R
         baselines = RoleBaselines(by_role.decay) if by_role else None
         train, aside = rewarded_rows(train, baselines), rewarded_rows(aside, baselines)
         check_policy([*train, *aside], identity)
+    warnings = warnings_about_kl(train, config.kl) if isinstance(config, OfflinePoConfig) else []
     supervised = _read_supervised(config, aside)
     train = [*train, *supervised.rows]
 
@@ -189,7 +191,8 @@ def _spans(method: Method, config: WithReference, render: Renderer, reference: R
     rendered = prepared(aside) if aside else None
     provenance = {"reference_sha256": identity, **supervised.provenance}
     rows = prepared(train)
-    return TrainingRows(rows, rendered, len(train), len(aside), provenance, {**counts, **supervised.counts})
+    told = {**counts, **supervised.counts}
+    return TrainingRows(rows, rendered, len(train), len(aside), provenance, told, warnings)
 
 
 @dataclass(frozen=True, slots=True)

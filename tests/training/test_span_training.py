@@ -93,6 +93,22 @@ def test_offline_po_makes_moves_with_high_rewards_more_likely_than_those_with_lo
     assert sum(gains[True]) / len(gains[True]) > sum(gains[False]) / len(gains[False]) + 0.1
 
 
+@pytest.mark.parametrize(("kl", "warned"), [(0.2, True), (0, False)])
+def test_moves_with_rewards_below_kl_become_less_likely_and_a_warning_says_so(
+    config_file: ConfigFile, train: Train, tmp_path: Path, kl: float, warned: bool
+) -> None:
+    won = [row for row in rewarded(rows_of(24)) if row["type"] is None]
+    for message in (each for row in won for each in row["messages"] if "reward" in each):
+        message["reward"] = 0.05
+    config = config_file(data=str(write_rows(tmp_path / "won.jsonl", won)), kl=kl, **LEARN)
+    assert train("offline-po", config, tmp_path / "events.jsonl") == 0
+    messages = [each["message"] for each in events_in(tmp_path / "events.jsonl") if each["event"] == "warning"]
+    assert [each.startswith("kl: expected a weight below most rewards, got 0.2") for each in messages] == (
+        [True] if warned else []
+    )
+    assert (steps(tmp_path / "events.jsonl")[-1]["kl"] < 0) == warned
+
+
 @pytest.fixture
 def gradients(config_file: ConfigFile, data_of: dict[str, Path]) -> Callable[..., torch.Tensor]:
     """The gradients of the first step of a method, in batches of a size and accumulated so often."""

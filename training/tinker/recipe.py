@@ -184,6 +184,8 @@ class _Training:
             resumed_from=None if last is None else f"step {last.step}",
             config={**settings, "max_length": render.longest},
         )  # fmt: skip
+        for message in found.warnings:
+            self._progress.tell("warning", message=message)
 
     # ---- Steps ---------------------------------------------------------------------
 
