@@ -98,7 +98,7 @@ class _Writer:
             played = self._round_step_fields(
                 (literal(spec.teacher),), spec.matches_of_round, "seeds", {}, f", {spec.teacher}"
             )
-            kept = {"rounds": [f"${{{TEACH}.round}}"], **self._keep_step_fields(NONZERO)}
+            kept = {"rounds": [f"${{{TEACH}.round}}"], **self._fields_of_keep_step(NONZERO)}
             found = [
                 {"name": TEACH, "do": "round", **self._in_first, "with": played},
                 {"name": KEEP_TAUGHT, "do": "keep", **self._in_first, "with": kept},
@@ -133,7 +133,7 @@ class _Writer:
         rounds = [PLAY, *(f"{PLAY_WITH}_{1 + place}" for place in range(len(spec.matches_against)))]
         kept: JSON = {
             "rounds": [f"${{{so_far}{name}.round}}" for name in rounds],
-            **self._keep_step_fields(spec.kept),
+            **self._fields_of_keep_step(spec.kept),
             **spec.of_rows,
         }
         if is_drawn(kept):
@@ -191,7 +191,7 @@ class _Writer:
         more = f", {each.label}" if each.label else ""
         return {**fields, "seed": "${evaluation_seed}", "name": self._round_name("evaluation", number, more)}
 
-    def _keep_step_fields(self, filter_: str) -> JSON:
+    def _fields_of_keep_step(self, filter_: str) -> JSON:
         spec = self._spec
         fields: JSON = {"filter": filter_, "name": _NAMED}
         if self._style is not None:

@@ -62,12 +62,12 @@ def _findings(call: bool) -> Iterator[Finding]:
     yield from checks.models_process(current)
     yield from checks.upkeep(database)
     yield from model_checks.models(
-        database, current.home, partial(_check_that_model_answers, database) if call else lambda _row: None
+        database, current.home, partial(_try_model_call, database) if call else lambda _row: None
     )
     database.dispose()
 
 
-def _check_that_model_answers(database: Engine, row: LanguageModel) -> Finding:
+def _try_model_call(database: Engine, row: LanguageModel) -> Finding:
     """Have the model make the first move of a match that is not stored; the call is recorded like those of
     questions.
     """

@@ -165,7 +165,7 @@ def _ask_file(
     asking: _Asking, questions: Sequence[tuple[str, str]], out: Path, as_json: bool, budget: JobBudget
 ) -> None:
     """Append the missing answers to the file, in the order of the questions."""
-    done = _count_answered_questions(out, asking.model, questions)
+    done = _mend_file_and_count_answers(out, asking.model, questions)
     chats = [asking.chat(*each) for each in questions[done:]]
     failed = 0
     stopped: BatchAnswer | None = None
@@ -202,7 +202,7 @@ def _answer_line(model: str, question: tuple[str, str], answer: BatchAnswer) -> 
     return json.dumps(found) + "\n"
 
 
-def _count_answered_questions(out: Path, model: str, questions: Sequence[tuple[str, str]]) -> int:
+def _mend_file_and_count_answers(out: Path, model: str, questions: Sequence[tuple[str, str]]) -> int:
     """The number of questions that a file has answers for. An incomplete last line, as of a killed program, is removed.
 
     Raises Invalid for the answers of another model, or to other questions.

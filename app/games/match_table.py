@@ -172,10 +172,10 @@ class MatchTableBuilder:
             players=tuple(self._players),
             reasons=tuple(self._reasons),
             pair=integers[:, 4] if self._pairs else None,
-            measures={name: self._measure_column(found) for name, found in self._measures.items()},
+            measures={name: self._column_of_measure(found) for name, found in self._measures.items()},
         )
 
-    def _measure_column(self, found: Sequence[tuple[int, float]]) -> Floats:
+    def _column_of_measure(self, found: Sequence[tuple[int, float]]) -> Floats:
         column = np.full(self._number, np.nan)
         places, values = zip(*found, strict=True)
         column[list(places)] = values

@@ -136,7 +136,7 @@ class Engine:
 
     def _run_loop(self) -> None:
         try:
-            runner = self._load_runner()
+            runner = self._load_model_runner()
             self._note_slow(runner.slow)
             self.is_loaded = True
             self._generate_until_closed(runner)
@@ -152,7 +152,7 @@ class Engine:
             self._figures.weights = 0
             self.parts = {}
 
-    def _load_runner(self) -> Any:
+    def _load_model_runner(self) -> Any:
         """The checkpoint's runner, loaded with torch after idle models have made room. Raises Unusable."""
         if (found := training_part.lacking()) is not None:
             raise UnusableCheckpoint(str(found.reason()), DENIED if found.is_off else BUSY)
@@ -267,7 +267,7 @@ class Engine:
             self._under_way.difference_update(requests)
         for loop, theirs in loops.items():
             try:
-                loop.call_soon_threadsafe(_set_future_results, theirs)
+                loop.call_soon_threadsafe(_resolve_futures, theirs)
             except RuntimeError:  # its process, or its test, has ended
                 continue
 
@@ -292,7 +292,7 @@ def set_library_environment() -> None:
         os.environ.setdefault(name, value)
 
 
-def _set_future_results(requests: Iterable[GenerationRequest]) -> None:
+def _resolve_futures(requests: Iterable[GenerationRequest]) -> None:
     """Deliver results, on the event loop of the callers."""
     for request in requests:
         if request.future.done():

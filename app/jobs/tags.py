@@ -111,8 +111,10 @@ def remove_note(session: Session, kind: str, number: int, note_id: int) -> None:
 def tag_columns(kind: str) -> list[ListColumn]:
     """The columns of a list whose items have a row, or the rows of several."""
     return [
-        ListColumn("tags", Phrase("Tags"), values=_column_values(kind, tags_of), if_any=True),
-        ListColumn("notes", Phrase("Notes"), values=_column_values(kind, _note_texts), seen=NOWHERE, if_any=True),
+        ListColumn("tags", Phrase("Tags"), values=_column_values_reader(kind, tags_of), if_any=True),
+        ListColumn(
+            "notes", Phrase("Notes"), values=_column_values_reader(kind, _note_texts), seen=NOWHERE, if_any=True
+        ),
     ]
 
 
@@ -121,7 +123,7 @@ def _note_texts(session: Session, kind: str, numbers: Iterable[int]) -> Mapping[
     return defaultdict(list, {number: [note.text for note in notes] for number, notes in found.items()})
 
 
-def _column_values(
+def _column_values_reader(
     kind: str, read: Callable[[Session, str, Iterable[int]], Mapping[int, list[str]]]
 ) -> Callable[[Session, Sequence[Any]], list[list[str]]]:
     def cells(session: Session, items: Sequence[Any]) -> list[list[str]]:

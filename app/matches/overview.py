@@ -67,8 +67,8 @@ def overview(session: Session, now: datetime, midnight: datetime) -> Overview:
     began_today = MatchRow.source.in_(PEOPLES), MatchRow.started_at >= midnight
     today, broken_off = session.execute(select(func.count(), aborted).where(*began_today)).one()
     return Overview(
-        live=_execute_count(session, open_matches.where(MatchRow.moved_at >= now - QUIET)),
-        left_open=_execute_count(session, open_matches.where(MatchRow.moved_at < now - QUIET)),
+        live=_read_count(session, open_matches.where(MatchRow.moved_at >= now - QUIET)),
+        left_open=_read_count(session, open_matches.where(MatchRow.moved_at < now - QUIET)),
         today=today,
         broken_off=broken_off,
         upkeep_until=held_until(session, UPKEEP),
@@ -107,7 +107,7 @@ def reasons(session: Session) -> list[str]:
     return list(session.scalars(select(found.c.reason).where(found.c.reason.is_not(None)).order_by(found.c.reason)))
 
 
-def _execute_count(session: Session, statement: Select[int]) -> int:
+def _read_count(session: Session, statement: Select[int]) -> int:
     return cast(int, session.scalar(statement))
 
 

@@ -68,7 +68,7 @@ class CallingWorker:
         problems = await asyncio.gather(making, watch, return_exceptions=True)
         error = next(filter(None, (self._error_of(problem) for problem in problems)), None)
         try:
-            await self.writer.close(writer, lambda session: self._finish_or_release(session, error))
+            await self.writer.close(writer, lambda session: self._finish_if_done_and_release(session, error))
         except Exception as problem:
             reason = self._error_of(problem)
             if reason is None:
@@ -80,7 +80,7 @@ class CallingWorker:
         await self.writer.flush()
         self._done = True
 
-    def _finish_or_release(self, session: Session, error: str | None) -> None:
+    def _finish_if_done_and_release(self, session: Session, error: str | None) -> None:
         row = self._kind.locked(session, self._number, self.context.owner)
         if self._done and row is not None and row.status != states.CANCELLING:
             finish_job(row)

@@ -118,7 +118,9 @@ class Hub:
         except AppError:
             raise
         except HFValidationError as error:
-            raise Invalid("to", expected=Phrase("OWNER/NAME of a repository"), got=_first_error_line(error)) from None
+            raise Invalid(
+                "to", expected=Phrase("OWNER/NAME of a repository"), got=_first_line_of_error(error)
+            ) from None
         except RevisionNotFoundError:
             expected = Phrase("a revision of %(repository)s", repository=Verbatim(place.repository))
             raise NotFound("revision", expected=expected, got=place.revision) from None
@@ -126,7 +128,7 @@ class Hub:
             raise self._error_for_status(place, error) from None
         except ValueError as error:  # about the card, as the hub reads it
             raise Invalid(
-                "card", expected=Phrase("a card that the hub can read"), got=_first_error_line(error)
+                "card", expected=Phrase("a card that the hub can read"), got=_first_line_of_error(error)
             ) from None
         except OfflineModeIsEnabled:
             raise HubUnreachable(Phrase("the hub is not asked while HF_HUB_OFFLINE is set")) from None
@@ -184,5 +186,5 @@ class Hub:
         )  # fmt: skip
 
 
-def _first_error_line(error: BaseException) -> Verbatim:
+def _first_line_of_error(error: BaseException) -> Verbatim:
     return Verbatim(str(error).split("\n", 1)[0][:200])

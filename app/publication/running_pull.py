@@ -52,7 +52,7 @@ class RunningPull:
         }
         self._process = ModuleProcess(_MODULE)
         self._process.give(given)
-        self._follower = threading.Thread(target=self._follow_process, daemon=True)
+        self._follower = threading.Thread(target=self._follow_pull_process, daemon=True)
         self._follower.start()
 
     @property
@@ -79,7 +79,7 @@ class RunningPull:
         """Wait until it is over."""
         self._follower.join(seconds)
 
-    def _follow_process(self) -> None:
+    def _follow_pull_process(self) -> None:
         try:
             while True:
                 said: Phrase | int | AppError = pickle.load(self._process.output)  # noqa: S301 - our own process writes it

@@ -44,13 +44,13 @@ def read_input(field: str | None, name: str, usual: Scalar, raw: Any) -> Scalar:
     elif isinstance(usual, float):
         expected, found = f"a number, as {name} is {usual:g}", _number_or_none(raw, whole=False)
     else:
-        expected, found = "text", _text_or_none(raw)
+        expected, found = "text", _value_as_text(raw)
     if found is None:
         raise Invalid(field, expected=expected, got=raw)
     return found
 
 
-def _text_or_none(raw: Any) -> str | None:
+def _value_as_text(raw: Any) -> str | None:
     """A value as text; a whole number is accepted, as command lines pass one for such text."""
     return str(raw) if isinstance(raw, str | int) and not isinstance(raw, bool) else None
 

@@ -137,7 +137,7 @@ def _check_named(session: Session, found: RecipePlan) -> list[LanguageModel]:
             key = step.index, field, repr(value)
             if key not in known:
                 try:
-                    known[key] = _check_names_of_field(session, step, field, wanted)
+                    known[key] = _check_field_and_find_models(session, step, field, wanted)
                 except FieldError as error:
                     raise RecipeFault(("steps", step.index, "with", field), _unnamed(error, field), step.turn) from None
         if isinstance(step.draft, TrainingSpec):
@@ -195,7 +195,7 @@ def _is_made(value: Any) -> bool:
     return any(isinstance(each, Made) for each in (value if isinstance(value, list) else [value]))
 
 
-def _check_names_of_field(
+def _check_field_and_find_models(
     session: Session, step: PlannedStep, field: str, wanted: Sequence[str]
 ) -> Sequence[LanguageModel]:
     """Check what a field names in the database, and return its models. Raises FieldError."""

@@ -50,7 +50,7 @@ SWEEP_FIGURES = JobTable(
 )
 
 
-def _lead_on_model_names(item: JobListItem) -> list[Phrase]:
+def _recipe_lead(item: JobListItem) -> list[Phrase]:
     return [Phrase("Its models are called %(name)s-STEP.", name=Verbatim(item.row.name))]
 
 
@@ -64,7 +64,7 @@ def _fields_swept(item: JobListItem) -> list[str]:
 
 PAGE: JobPage[RecipeRun] = JobPage(
     kind=RECIPE,
-    lead=_lead_on_model_names,
+    lead=_recipe_lead,
     links=lambda each: [
         Reference("recipe side by side", each.row.id, Phrase("Side by side")),
         Reference("recipe report", each.row.id, Phrase("Report")),

@@ -133,7 +133,7 @@ class _Planner:
                 self._check_taken(made, takes.get(name), (*base, "with", name), turn)
         fields = self._with_defaults(kind, fields, turn, takes)
         gives = kind.gives(fields)
-        draft = self._draft_spec(kind, fields, turn)
+        draft = self._read_draft(kind, fields, turn)
         found = PlannedStep(turn.place, turn.key, step, turn.index, kind, turn.values, fields, gives, draft)
         self._check_compared(found, (*base, "with"))
         self._done[turn.key], self._gives[turn.key] = found, gives
@@ -184,7 +184,7 @@ class _Planner:
             return f"{self._run}-{step}{f'-{values}' if values else ''}"
         return f"{self._run}, {turn.key}"[:_LONGEST_NAME].strip()
 
-    def _draft_spec(self, kind: StepKind, fields: Mapping[str, Any], turn: LoopTurn) -> JobSpec:
+    def _read_draft(self, kind: StepKind, fields: Mapping[str, Any], turn: LoopTurn) -> JobSpec:
         """The fields parsed by the kind's own spec. Raises RecipeFault for what it refuses."""
         path: KeyPath = ("steps", turn.index, "with")
         stands_for = _StandIns(self._done)

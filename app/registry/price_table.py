@@ -50,11 +50,11 @@ def load_price_table(settings: Settings) -> list[PriceLine]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise _invalid_prices_file(
+        raise _invalid_prices_error(
             path, Phrase("a file that can be read"), Verbatim(error.strerror or "none")
         ) from None
     if len(content) > _MOST_BYTES:
-        raise _invalid_prices_file(path, Phrase("at most %(most)s bytes", most=_MOST_BYTES), Verbatim(len(content)))
+        raise _invalid_prices_error(path, Phrase("at most %(most)s bytes", most=_MOST_BYTES), Verbatim(len(content)))
     return read_price_table(content, str(path))
 
 
@@ -65,7 +65,7 @@ def read_price_table(content: bytes, name: str) -> list[PriceLine]:
     unknown = [column for column in table.columns if column not in _COLUMNS]
     if missing or unknown:
         got = Phrase("none called %(names)s", names=", ".join(missing)) if missing else Verbatim(", ".join(unknown))
-        raise _invalid_prices_file(name, Phrase("the columns %(names)s", names=", ".join(_COLUMNS)), got)
+        raise _invalid_prices_error(name, Phrase("the columns %(names)s", names=", ".join(_COLUMNS)), got)
     return [_read_price_line(row, f"{name}:{row.line}") for row in table.rows]
 
 
@@ -79,15 +79,15 @@ def _read_price_line(row: CsvRow, place: str) -> PriceLine:
     cells = row.cells
     for column in _NEEDED:
         if not cells[column]:
-            raise _invalid_prices_file(
+            raise _invalid_prices_error(
                 place, Phrase("something in the column %(column)s", column=column), Phrase("nothing")
             )
     if cells["currency"] != _CURRENCY:
-        raise _invalid_prices_file(place, Phrase("prices in %(currency)s", currency=_CURRENCY), cells["currency"])
+        raise _invalid_prices_error(place, Phrase("prices in %(currency)s", currency=_CURRENCY), cells["currency"])
     try:
         day = date.fromisoformat(cells["date"])
     except ValueError:
-        raise _invalid_prices_file(place, Phrase("a date such as 2026-01-31"), cells["date"]) from None
+        raise _invalid_prices_error(place, Phrase("a date such as 2026-01-31"), cells["date"]) from None
     try:
         prices = {
             name: real_number(text, name, 0, api_options.HIGHEST_PRICE)
@@ -99,7 +99,7 @@ def _read_price_line(row: CsvRow, place: str) -> PriceLine:
     return PriceLine(cells["model"], cells["server"].lower(), day, cells["source"], prices)
 
 
-def _invalid_prices_file(place: object, expected: Phrase, got: object) -> Invalid:
+def _invalid_prices_error(place: object, expected: Phrase, got: object) -> Invalid:
     return Invalid(
         "PRICES_FILE", expected=expected, got=got, subject=Verbatim(place),
         remedy=Phrase("fix the file, or name another in the setting PRICES_FILE"),

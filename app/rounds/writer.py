@@ -189,7 +189,7 @@ class RoundWriter:
             del self._waiting[runner]
         if self._waiting:
             self._something.set()
-        done, self._finished = [*self._finished, *self._count_finished_matches()], []
+        done, self._finished = [*self._finished, *self._settle_finished_matches()], []
         if entries or done:
             calls = [call for each in entries for call in each.calls]
             async with self._gate.books:
@@ -208,7 +208,7 @@ class RoundWriter:
         runner.stored, runner.calls = len(runner.record.log), []
         return entry
 
-    def _count_finished_matches(self) -> list[int]:
+    def _settle_finished_matches(self) -> list[int]:
         """Count the matches that are over with what has now been written, and return the ranges with none left."""
         done = []
         for runner in [

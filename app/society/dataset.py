@@ -56,8 +56,8 @@ def build(session: Session, home: Path, number: int, mixing: str = RELEASED, see
         )
     figures = data_figures(data)
     about: JSON = {"society_id": number, "name": row.name, "interactions": len(interactions), "mixing": mixing,
-                   "seed": seed, "agents": _model_names(row.agents),
-                   "observers": _model_names(row.observers)}  # fmt: skip
+                   "seed": seed, "agents": _member_model_names(row.agents),
+                   "observers": _member_model_names(row.observers)}  # fmt: skip
     comparisons = _write_dataset(home, data.comparisons, about, [IMITATION, SELF_CRITICISM], figures)
     if not data.realignment:
         return SocietyDatasets(comparisons, None, figures)
@@ -122,5 +122,5 @@ def _figures_json(each: DataFigures) -> JSON:
     }
 
 
-def _model_names(models: Sequence[JSON]) -> list[str]:
+def _member_model_names(models: Sequence[JSON]) -> list[str]:
     return [each["model"] for each in models]

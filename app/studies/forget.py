@@ -115,7 +115,7 @@ def forget_person(session: Session, participant_id: int) -> ForgetReport:
         report.answers += len(enrolment.answers)
         enrolment.answers = {}
         _empty_log(session, enrolment.id)
-    _mark_datasets_unusable(session, report)
+    _withdraw_matches_from_training(session, report)
     withdraw_training(session, person.id)
     _remove_identities(session, report, person.id, [each.id for each in enrolments])
     return report
@@ -131,7 +131,7 @@ def forget_match(session: Session, match_id: str) -> ForgetReport:
         raise Conflict("match", expected=Phrase("one in which people played"), got=match_id)
     report = ForgetReport()
     _erase(session, report, [(match_id, seat) for seat in seats])
-    _mark_datasets_unusable(session, report)
+    _withdraw_matches_from_training(session, report)
     return report
 
 
@@ -152,7 +152,7 @@ def _empty_log(session: Session, enrolment_id: int) -> None:
     empty_steps(session, [row.id for row in rows if row.kind == REPORT])
 
 
-def _mark_datasets_unusable(session: Session, report: ForgetReport) -> None:
+def _withdraw_matches_from_training(session: Session, report: ForgetReport) -> None:
     found = withdraw_matches(session, report.matches)
     report.datasets = [row.id for row in found.datasets]
     report.jobs = list(found.jobs)

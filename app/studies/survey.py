@@ -137,7 +137,7 @@ def _read_text(question: SurveyQuestion, form: SurveyForm) -> str | None:
     return sent
 
 
-def _read_choice(question: SurveyQuestion, form: SurveyForm) -> str | None:
+def _read_single_choice(question: SurveyQuestion, form: SurveyForm) -> str | None:
     sent = first_value(form, question.id)
     if sent and sent not in (question.choice or ()):
         raise Invalid(question.id, expected=_WANTED["choice"], got=sent)
@@ -194,6 +194,6 @@ def _point(field: str, sent: str, least: int, most: int) -> int | None:
 
 
 _READERS = {
-    "text": _read_text, "choice": _read_choice, "choices": _choices,
+    "text": _read_text, "choice": _read_single_choice, "choices": _choices,
     "scale": _scale, "matrix": _matrix, "slider": _slider,
 }  # fmt: skip

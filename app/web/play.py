@@ -92,7 +92,7 @@ def match(match_id: str) -> AnyResponse | tuple[Response, int]:
         return redirect(url_for("play.match", match_id=match_id), 303)
     if (elsewhere := _elsewhere(match_id)) is not None:
         return elsewhere
-    view, study = _seat_view_and_study(match_id)
+    view, study = _read_view_and_use_language(match_id)
     if view["status"] == "over":
         return redirect(_after(match_id, study), 303)
     return _as_it_is_now(
@@ -114,7 +114,7 @@ def result(match_id: str) -> AnyResponse | tuple[Response, int]:
     """How the match ended, with the whole conversation."""
     if (elsewhere := _elsewhere(match_id)) is not None:
         return elsewhere
-    view, study = _seat_view_and_study(match_id)
+    view, study = _read_view_and_use_language(match_id)
     if view["status"] != "over":
         return redirect(url_for("play.match", match_id=match_id), 303)
     if study is not None and study.asked:
@@ -203,7 +203,7 @@ def _elsewhere(match_id: str) -> tuple[Response, int] | None:
     return None if page is None else (_as_it_is_now(page), 403)
 
 
-def _seat_view_and_study(match_id: str) -> tuple[JSON, StudyPart | None]:
+def _read_view_and_use_language(match_id: str) -> tuple[JSON, StudyPart | None]:
     """The view of this browser's seat, and the study that the match belongs to, which determines the language."""
     seat = seat_in(match_id)
     with reading(db.engine) as session:

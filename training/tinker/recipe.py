@@ -82,7 +82,7 @@ class _Training:
             self._record_result(result)
             return
         longest = self._service.longest()
-        info = self._use(self._begin_training_client() if last is None else self._service.resume(last.path))
+        info = self._use(self._create_training_client() if last is None else self._service.resume(last.path))
         render = self._renderer(info.model_data, longest)
         found = render_config_rows(self._method, self._config, render, lambda config: self._reference(config, render))
         self._refuse_empty(found.rows, "learn from", render)
@@ -110,7 +110,7 @@ class _Training:
             self._state.saved(last)
         return last, result
 
-    def _begin_training_client(self) -> Any:
+    def _create_training_client(self) -> Any:
         """A client with the weights that the training starts from."""
         return self._service.begin(self._config.lora_rank, self._config.seed)
 
@@ -153,7 +153,7 @@ class _Training:
     def _log_probs_under_the_base(self, sequences: Sequence[MarkedTokens]) -> list[Any]:
         """The log-probabilities of sequences (T − 1,) under the weights that the training starts from."""
         fresh = self._state.path is None
-        return self._log_probs(self._client if fresh else self._begin_training_client(), sequences)
+        return self._log_probs(self._client if fresh else self._create_training_client(), sequences)
 
     def _log_probs(self, client: Any, sequences: Sequence[MarkedTokens]) -> list[Any]:
         """The log-probabilities of sequences (T − 1,) under the weights of a client, without a gradient."""

@@ -69,7 +69,7 @@ def answered(person: PersonAnswers, *, public: bool = False) -> Iterator[Answere
                     found, missing = _survey_cell(person, at, step, question, row)
                     if public and missing is None and question.kind in _IN_OWN_WORDS:
                         found, missing = None, WITHHELD
-                    typed = None if missing is not None else _typed_number(person, step, question)
+                    typed = None if missing is not None else _number_as_typed(person, step, question)
                     yield AnsweredQuestion(step, question.id, question.kind, row, found, missing, typed)
         elif step.kind == PARTNER:
             values = person.answers.get(step.key, {}).get("values", {})
@@ -95,7 +95,7 @@ def _survey_cell(
     return (None, REFUSED) if value == NOT_SAID else (value, None)
 
 
-def _typed_number(person: PersonAnswers, step: Step, question: SurveyQuestion) -> str | None:
+def _number_as_typed(person: PersonAnswers, step: Step, question: SurveyQuestion) -> str | None:
     found: Mapping[str, str] = person.answers.get(step.key, {}).get("typed", {})
     return found.get(question.id)
 

@@ -29,7 +29,7 @@ def scores(engine: Engine, rows: Sequence[RoundRow]) -> dict[int, ListedScores]:
     keys = {row.id: (place, row.id, row.created_at, row.finished) for row in rows}
     new = [row.id for row in rows if keys[row.id] not in _known]
     if new:
-        for number, counted in in_worker_thread(engine, _count_scores, new).items():
+        for number, counted in in_worker_thread(engine, _read_listed_scores, new).items():
             _known[keys[number]] = counted
     found = {number: _known[key] for number, key in keys.items()}
     while len(_known) > _MOST_CACHED:
@@ -37,7 +37,7 @@ def scores(engine: Engine, rows: Sequence[RoundRow]) -> dict[int, ListedScores]:
     return found
 
 
-def _count_scores(session: Any, numbers: Sequence[int]) -> dict[int, ListedScores]:
+def _read_listed_scores(session: Any, numbers: Sequence[int]) -> dict[int, ListedScores]:
     return {
         number: ListedScores(score(session, number), headline(session, session.get_one(RoundRow, number)))
         for number in numbers

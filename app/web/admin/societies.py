@@ -78,7 +78,7 @@ def _society_page_fields(session: Session, item: JobListItem) -> Mapping[str, An
         "place": place_of(row, agent),
         "agent": find_agent(session, row, agent),
         "interaction": interaction_at(session, row.id, agent, iteration - 1),
-        **_initial_grid_fields(session, row, iteration),
+        **_shown_grid_fields(session, row, iteration),
         "charts": charts_of(row),
         "failures": listing.last_failures(session, row.id),
         "datasets": listing.datasets_of(session, row.id),
@@ -108,7 +108,7 @@ def _chosen_agent(row: Society, begun: int) -> tuple[int, int]:
     return min(iteration, max(1, begun)), whole_number(request.args.get("agent", "0"), "agent", 0, agents - 1)
 
 
-def _initial_grid_fields(session: Session, row: Society, iteration: int) -> JSON:
+def _shown_grid_fields(session: Session, row: Society, iteration: int) -> JSON:
     """The initial grid of an iteration on the page: rows of agents, each with its cell."""
     found = grid_of(row, iteration - 1)
     ratings = found["ratings"][SHOWS[0]]

@@ -383,7 +383,7 @@ def _field_groups(
         empty = "" if known or use is None else _none_known(use)
         if layout == "seats" and not round_models(session, form[GAME]):
             empty = gettext("No model that is usable in rounds plays this game.")
-        shown = [_shown_field(session, spec, each, form, models) for each in own]
+        shown = [_shown_spec_field(session, spec, each, form, models) for each in own]
         lost = [*dict.fromkeys(name for name in named if name not in known)]
         groups.append(FieldGroup(layout, shown, empty, lost, gettext(folded) if folded else ""))
     return groups
@@ -396,7 +396,7 @@ def _offered_models(
     return round_models(session, form[GAME]) if use in (LEARNER, PLAYER) else models
 
 
-def _shown_field(
+def _shown_spec_field(
     session: Session, spec: type[JobSpec], field: SpecField, form: Form, models: Sequence[LanguageModel]
 ) -> ShownField:
     schema = field.schema

@@ -100,7 +100,7 @@ def _read_page_content(session: Session, period: str, known: Settings) -> dict[s
     return {
         "spend": found,
         **_model_spend_fields(found),
-        **_people_pay_fields(found, pay),
+        **_payments_to_people_fields(found, pay),
         "pace": pace,
         "limits": [(each, _of_limit(each)) for each in caps],
         **_spending_stop_fields(session),
@@ -119,7 +119,7 @@ def _model_spend_fields(found: Spend) -> dict[str, Any]:
     }
 
 
-def _people_pay_fields(found: Spend, pay: PeoplesPay) -> dict[str, Any]:
+def _payments_to_people_fields(found: Spend, pay: PeoplesPay) -> dict[str, Any]:
     """Payments to people beside the cost of models, by study and day; includes studies that called no model."""
     of_models = {purpose.number: sums for purpose, sums in found.by_study()}
     of_people, days = pay.by_study(), pay.by_day()

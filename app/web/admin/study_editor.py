@@ -76,7 +76,7 @@ def new_draft() -> str:
     files = {path.name: path.read_text(encoding="utf-8") for path in sorted((EXAMPLE_FOLDER / name).iterdir())}
     with reading() as session:
         files = _files_under_unused_name(session, {f"{name}.yaml": files.pop(f"{name}.yaml"), **files})
-    return _editor_page(files, _check_draft(files))
+    return _editor_page(files, _checked_draft(files))
 
 
 @blueprint.get("/studies/<int:study_id>/edit")
@@ -114,7 +114,7 @@ def act_on_draft() -> ResponseReturnValue:
             return send_archive(_study_name(files), files)
     except Invalid as error:
         return _editor_page(files, CheckedDraft(DraftFault(None, error.message)), typed=True), error.status
-    checked = _check_draft(files)
+    checked = _checked_draft(files)
     if action == "check" or checked.fault is not None:
         # A check that finds a fault has succeeded.
         return _editor_page(files, checked, typed=True), 200 if action == "check" else 400
@@ -155,7 +155,7 @@ def _load_draft(files: Mapping[str, str]) -> LoadedDesign:
     return read_files({name: text.encode() for name, text in files.items()}, next(iter(files)))
 
 
-def _check_draft(files: Mapping[str, str]) -> CheckedDraft:
+def _checked_draft(files: Mapping[str, str]) -> CheckedDraft:
     """The design in the files with its cost, or the first error in them."""
     try:
         loaded = _load_draft(files)

@@ -61,7 +61,7 @@ def _draft_batch(session: Session, wave: Wave, form: Mapping[str, str], by: str)
     batches.draft(session, wave, by, set_aside=form["set_aside"])
 
 
-def _mark_batch_as(status: str) -> _Action:
+def _batch_marking_action(status: str) -> _Action:
     def mark(session: Session, wave: Wave, form: Mapping[str, str], by: str) -> None:
         batches.mark(session, _batch(session, wave, form["batch"]), status, by)
 
@@ -80,8 +80,8 @@ def _of_person(act: Callable[[Session, StudyProgress, Mapping[str, str], str], N
 
 
 _ACTIONS: Mapping[str, _Action] = {
-    "draft": _draft_batch, batches.UPLOADED: _mark_batch_as(batches.UPLOADED),
-    batches.CONFIRMED: _mark_batch_as(batches.CONFIRMED),
+    "draft": _draft_batch, batches.UPLOADED: _batch_marking_action(batches.UPLOADED),
+    batches.CONFIRMED: _batch_marking_action(batches.CONFIRMED),
     "discard": _discard, "adjust": _of_person(adjust), "reverse": _of_person(reverse),
     "keep": _of_person(keep), "leave out": _of_person(leave_out),
 }  # fmt: skip

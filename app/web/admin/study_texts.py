@@ -59,7 +59,7 @@ def study_texts(study_id: int) -> str:
         with force_locale(design.language):  # people's language, not that of whoever prints it
             words = {**words_of(design, partial(money, currency=design.pay.currency)), "goal": ""}
             goals = _goals(design, texts[design.instructions], words)
-            consent, debrief = _consent(session, found), _debrief_text(session, found, words)
+            consent, debrief = _consent(session, found), _debrief_html(session, found, words)
     return render_template(
         "admin/study-texts.html",
         **found._asdict(),
@@ -83,7 +83,7 @@ def _consent(session: Session, found: FoundVersion) -> Markup:
     return Markup(shown)  # noqa: S704 - a template of our own made it
 
 
-def _debrief_text(session: Session, found: FoundVersion, words: Mapping[str, str]) -> Markup:
+def _debrief_html(session: Session, found: FoundVersion, words: Mapping[str, str]) -> Markup:
     """The final text: what people's partners were, what the author adds, and what is asked again."""
     name, pinned = found.design.consent.debrief, models_of(session, found.version)
     levels = found.design.levels(MODEL).values()

@@ -71,7 +71,7 @@ def act_on_wave(wave_id: int) -> ResponseReturnValue:
     return redirect(url_for("admin.wave_page", wave_id=wave_id), 303)
 
 
-def _write_only_action(act: Callable[[Session, Wave, str], None]) -> Callable[[int, str], None]:
+def _action_in_one_write(act: Callable[[Session, Wave, str], None]) -> Callable[[int, str], None]:
     """An action that only writes."""
     return lambda wave_id, by: write(lambda session: act(session, wave_by_id(session, wave_id).wave, by))
 
@@ -101,9 +101,9 @@ def _take_list(wave_id: int, by: str) -> None:
 
 
 _ACTIONS: Mapping[str, Callable[[int, str], None]] = {
-    "pause": _write_only_action(waves.pause), "reopen": _write_only_action(waves.reopen),
-    "close": _write_only_action(waves.close),
-    "freeze": _write_only_action(waves.freeze), "list": _take_list, "change": _change_wave_terms,
+    "pause": _action_in_one_write(waves.pause), "reopen": _action_in_one_write(waves.reopen),
+    "close": _action_in_one_write(waves.close),
+    "freeze": _action_in_one_write(waves.freeze), "list": _take_list, "change": _change_wave_terms,
 }  # fmt: skip
 
 
