@@ -44,7 +44,7 @@ _TALK = {
     measures.SECOND_GROUNDED: "second proposals of the last split named",
     measures.MISQUOTED: "acceptances that name another split",
     measures.LAST_OFFER_AGREED: "had both proposed the last split named: deals",
-    measures.LAST_OFFER_SCORE: "points of these",
+    measures.LAST_OFFER_SCORE: "points of all matches, if so",
 }
 _REFERENCES = {
     measures.RANDOM_SCORE: "a random complementary split",
