@@ -9,8 +9,8 @@ with `scripted` in either seat. These matches are exported and scored by `bench.
 product. Figures and matches are kept in bench/measured/claims; of a seed that is there nothing is run again.
 
 Several of these commands may run side by side with different seeds, best with OMP_NUM_THREADS=1; with all of them named
-it prints the tables. `--variant NAME` runs a control: campaigns with the fields of that name in bench/claims.yaml.
-Controls that train nothing are in `bench.claims_controls`.
+it prints the tables. `--variant NAME` runs a control or another method: campaigns with the fields of that name in
+bench/claims.yaml. Controls that train nothing are in `bench.claims_controls`.
 """
 
 import argparse
@@ -107,13 +107,17 @@ def main() -> None:
 def stages_of(spec: Path, variant: str = HEADLINE) -> list[dict[str, Any]]:
     """The fields of each stage's campaign: the shared ones, its own, and those that the variant changes.
 
-    A variant may have `stages` of its own. Raises SystemExit for a variant that is not in the spec.
+    A variant may have `stages` of its own, or be `like` another one with changes to its `last_stage`. Raises SystemExit
+    for a variant that is not in the spec.
     """
     fields = dict(read_yaml(spec).value)
     variants = {HEADLINE: {}, **fields.pop("variants", {})}
     if variant not in variants:
         raise SystemExit(f"--variant: expected {' or '.join(variants)}, got {variant}")
     changed = dict(variants[variant])
+    if "like" in changed:
+        *first, last = stages_of(spec, changed["like"])
+        return [*first, {**last, **changed["last_stage"]}]
     own = fields.pop("stages")
     return [{**fields, **each, **changed} for each in changed.pop("stages", own)]
 

@@ -57,12 +57,14 @@ def test_each_stage_has_the_fields_of_all_and_its_own(tmp_path: Path) -> None:
     spec = tmp_path / "spec.yaml"
     spec.write_text(
         "matches: 10\nfilter: all\nstages:\n  - iterations: 2\n  - {matches: 5, filter: nonzero}\n"
-        "variants:\n  unfiltered: {filter: all}\n  short: {seed: 1, stages: [{matches: 3}]}\n",
+        "variants:\n  unfiltered: {filter: all}\n  short: {seed: 1, stages: [{matches: 3}]}\n"
+        "  late: {like: unfiltered, last_stage: {control: random_rows}}\n",
         "utf-8",
     )
     first = {"matches": 10, "filter": "all", "iterations": 2}
     assert stages_of(spec) == [first, {"matches": 5, "filter": "nonzero"}]
     assert stages_of(spec, "unfiltered") == [first, {"matches": 5, "filter": "all"}]
     assert stages_of(spec, "short") == [{"matches": 3, "filter": "all", "seed": 1}]
-    with pytest.raises(SystemExit, match="expected campaign or unfiltered or short, got unfilterd"):
+    assert stages_of(spec, "late") == [first, {"matches": 5, "filter": "all", "control": "random_rows"}]
+    with pytest.raises(SystemExit, match="expected campaign or unfiltered or short or late, got unfilterd"):
         stages_of(spec, "unfilterd")
