@@ -1,10 +1,10 @@
-"""The claims of docs/headline-plan.md: campaigns that differ in the seed alone, measured on the contexts of test.
+"""The claims of docs/headline-plan.md: campaigns that differ in the seed alone, measured on the test contexts.
 
     python -m scripts.make_base --contexts var/claims/contexts
     python -m bench.claims --seeds 101 102 103 …
 
 Every campaign has a database of its own in the folder to work in, and goes on from its last step if it was interrupted.
-Then the base and the last model play one match on each context of test: with themselves as they play and greedily, and
+Then the base and the final model play one match on each context of test: with themselves as they play and greedily, and
 with `scripted` in either seat. These matches are exported and scored by `bench.last_offers`, which knows nothing of the
 product. Figures and matches are kept in bench/measured/claims; of a seed that is there nothing is run again.
 
@@ -49,7 +49,7 @@ Result = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The claim that a figure of the last model, or its gain over the base's, reaches a target."""
+    """The claim that a figure of the final model, or its gain over the base's, reaches a target."""
 
     condition: str
     figure: str
@@ -123,8 +123,8 @@ def stages_of(spec: Path, variant: str = HEADLINE) -> list[dict[str, Any]]:
 
 
 class CampaignOfSeed:
-    """Campaigns in a folder of their own, one for each stage, each starting from the last model of the previous one;
-    then the matches of the base and the last model.
+    """Campaigns in a folder of their own, one for each stage, each starting from the final model of the previous one;
+    then the matches of the base and the final model.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class CampaignOfSeed:
         self._home, self._seed, self._stages, self._options, self._contexts = home, seed, stages, options, contexts
 
     def result(self) -> Result:
-        """The seed, processor minutes, memory in MiB, and all figures of the base and the last model."""
+        """The seed, processor minutes, memory in MiB, and all figures of the base and the final model."""
         kept = MEASURED / f"{self._home.name}-{self._contexts.stem}.json"
         if not kept.exists():
             campaign = self._campaign()
@@ -280,7 +280,7 @@ def _processor_seconds() -> float:
 
 
 def by_seed(results: Sequence[Result]) -> str:
-    """Base and last model of every campaign in every condition."""
+    """Base and final model of every campaign in every condition."""
     names = ("deals", "points", "agreed_points", "agreed_pareto", "last_offer_deals", "last_offer_points", "own_points")
     lines = [["seed", "model", "evaluated", *(name.replace("_", " ") for name in names), "processor minutes"]]
     for each in results:

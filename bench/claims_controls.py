@@ -1,4 +1,4 @@
-"""Controls that train nothing: how the base and the last models of `bench.claims` do under other conditions.
+"""Controls that train nothing: how the base and the final models of `bench.claims` do under other conditions.
 
     python -m bench.claims_controls base-temperature               the base at its best temperature: sharpening alone
     python -m bench.claims_controls exchanged-talk --seeds 101 102 …
@@ -6,8 +6,8 @@
     python -m bench.claims_controls trained        the campaigns of all variants that are there, beside the headline's
 
 `base-temperature` plays the base at each temperature on the contexts of development, and at the best of them, by
-points a player, on those of test. `exchanged-talk` lets each last model read, in place of what its partner says, what
-the partner said in the next match: it should lose what it gains by reading. In `cross-play` each last model plays with
+points a player, on those of test. `exchanged-talk` lets each final model read, in place of what its partner says, what
+the partner said in the next match: it should lose what it gains by reading. In `cross-play` each final model plays with
 that of the next seed in either seat, the last one with that of the first: a convention that two copies of a model
 share and nobody else is worth nothing there. Both need the folders of `bench.claims` with these models. `trained` plays
 nothing. All matches are played at temperature 1 unless stated otherwise. Figures and matches are kept in
@@ -51,7 +51,7 @@ def main() -> None:
     """Play what is missing, and print it beside what it is compared with."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("do", choices=("base-temperature", EXCHANGED, CROSS, "trained"))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[], help="whose last models")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[], help="whose final models")
     parser.add_argument("--measured-on", choices=("test", "development"), default="test", help="contexts [test]")
     parser.add_argument("--work", type=Path, default=ROOT / "var" / "claims", help="folder to work in [var/claims]")
     asked = parser.parse_args()
@@ -112,7 +112,7 @@ def _cross_play(work: Path, contexts: Path, seeds: Sequence[int]) -> dict[int, M
 
 
 def of_variants(on: str) -> str:
-    """The mean of each variant's last models over its seeds, and how its points differ from the headline's."""
+    """The mean of each variant's final models over its seeds, and how its points differ from the headline's."""
     variants = [HEADLINE, *read_yaml(SPEC).value.get("variants", {})]
     found = {variant: list(kept_by_seed(variant, on).values()) for variant in variants}
     lines = [["variant", "seeds", "played", *_titles(), "points minus the headline’s, 95 %"]]
@@ -137,7 +137,7 @@ def _apart(results: Sequence[Result], others: Sequence[Result], condition: str) 
 
 
 def _last(home: Path) -> str:
-    """The name of a campaign's last model. Raises SystemExit where it is missing."""
+    """The name of a campaign's final model. Raises SystemExit where it is missing."""
     kept = home / "campaign.json"
     if not kept.exists():
         raise SystemExit(f"expected a finished campaign in {home}, got none; python -m bench.claims makes it")
@@ -145,7 +145,7 @@ def _last(home: Path) -> str:
 
 
 def _folder(home: Path) -> Path:
-    """The folder of a campaign's last model."""
+    """The folder of a campaign's final model."""
     name = _last(home)
     [model] = [each for each in json.loads(flask(home, "model", "list", "--json")) if each["name"] == name]
     return home / str(model["options"]["path"])

@@ -3,7 +3,7 @@
     python -m bench.claims_report                               # all seeds that are kept
     python -m bench.claims_report --measured-on development
 
-Prints the claims; the points of base and last model, with those of a random split, the demand rule and the best joint
+Prints the claims; the points of base and final model, with those of a random split, the demand rule and the best joint
 split in the same contexts; the share of the headroom, which is the gain divided by the best joint score minus the
 base's; measures of the talk; the controls; and the number of matches that the product scored differently from
 `bench.last_offers`, which shares no code with it. Intervals are 95 % intervals by Student's t over campaigns.
@@ -97,7 +97,7 @@ def measures_of(match: Match) -> Mapping[str, float]:
 
 
 def _points(results: Sequence[Result], measured: Measured) -> str:
-    """Base, last model, gain and headroom, and reference lines, which are the same for all."""
+    """Base, final model, gain and headroom, and reference lines, which are the same for all."""
     shown = ("deals", "points", "agreed_points", "agreed_pareto")
     lines = [["", "played", *(name.replace("_", " ") for name in shown)]]
     for condition in (PLAYED, GREEDY):

@@ -52,7 +52,7 @@ def write_campaign(home: Path, kept: Path, seed: int, deals_of_last: int) -> Non
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two campaigns, whose last models agree in two and in four of four matches."""
+    """Two campaigns, whose final models agree in two and in four of four matches."""
     folder = tmp_path / "kept"
     folder.mkdir()
     for module in (claims, claims_report):
