@@ -58,10 +58,10 @@ def run(spec: AlignmentSpec, imported: str | None, row_format: str | None, queue
 class _AlignmentCommands(JobCommands[Alignment]):
     """See `flask alignment`."""
 
-    help = "Have a model learn from a society that it lives in, and say what raters see of it."
+    help = "Train a model on a society of agents, and have raters compare it with the model before."
     none_yet = "No alignments yet: flask alignment run --base MODEL --observers MODEL"
-    resume_help = "Go on with an alignment that failed, was cancelled or interrupted, from its last step."
-    cancel_help = "Stop an alignment, and the training, society or assessment that it is at. All that was made stays."
+    resume_help = "Resume an alignment that failed, was cancelled or interrupted, from its last step."
+    cancel_help = "Cancel an alignment and its current training, society or assessment. Its results so far are kept."
     show_help = "Show one alignment: its jobs, and the assessment of its model beside the one before."
     list_help = "Show the alignments, the latest first."
 

@@ -18,10 +18,10 @@ from app.models import Assessment
 @click.command(cls=Command)
 @spec_options(AssessmentSpec)
 @queue_option
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row an aspect and rater.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row per aspect and rater.")
 @json_option
 def compare(spec: AssessmentSpec, queue: bool, as_csv: bool, as_json: bool) -> None:
-    """Have MODEL and BASE answer the same held-out questions, and raters say how good each answer is.
+    """Have MODEL and BASE answer the same held-out questions, and raters rate each answer.
 
     Questions that MODEL or BASE was trained on are left out, and a line says how many. Exit code 0: all is rated; 1:
     it stopped, and a line says why; 130: interrupted, and a line says how to resume.
@@ -50,13 +50,13 @@ def compare(spec: AssessmentSpec, queue: bool, as_csv: bool, as_json: bool) -> N
 class _AssessmentCommands(JobCommands[Assessment]):
     """See `flask assessment`."""
 
-    help = "Have raters say how good the answers of two models to held-out questions are."
+    help = "Have raters rate two models' answers to held-out questions."
     none_yet = "No assessments yet: flask assessment run MODEL BASE --raters NAME --questions FILE"
-    resume_help = "Go on with an assessment that failed, was cancelled or interrupted."
-    cancel_help = "Stop an assessment. What was answered and rated stays, and it can be resumed."
+    resume_help = "Resume an assessment that failed, was cancelled or interrupted."
+    cancel_help = "Cancel an assessment. Answers and ratings so far are kept, and it can be resumed."
     show_help = "Show the ratings: both models, and their paired difference with its 95 % interval."
     list_help = "Show the assessments, the latest first."
-    show_options = (click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row an aspect and rater."),)
+    show_options = (click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row per aspect and rater."),)
 
     def stopped(self, described: Described) -> str:
         """The number of answers so far."""

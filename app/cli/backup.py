@@ -15,7 +15,7 @@ from app.matches.engine import readable
 
 @click.command(cls=Command)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--overwrite", is_flag=True, help="Take the place of a file that is there.")
+@click.option("--overwrite", is_flag=True, help="Overwrite an existing file.")
 @json_option
 def backup(file: Path, overwrite: bool, as_json: bool) -> None:
     """Write a backup while Parlor runs: the whole database, and the files that its rows point to.
@@ -28,11 +28,11 @@ def backup(file: Path, overwrite: bool, as_json: bool) -> None:
 
 @click.command(cls=Command)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--replace", is_flag=True, help="Take the place of what is there, of which nothing is kept.")
+@click.option("--replace", is_flag=True, help="Replace what is there; nothing of it is kept.")
 @click.option("--check", is_flag=True, help="Only read the backup and compare it with its hashes.")
 @json_option
 def restore(file: Path, replace: bool, check: bool, as_json: bool) -> None:
-    """Put a backup back, all of it or nothing. Parlor has to be stopped.
+    """Restore a backup, completely or not at all. Parlor has to be stopped.
 
     A backup of SQLite can be put into PostgreSQL and the other way round; one of an earlier version is migrated.
     """

@@ -97,8 +97,8 @@ class _BenchmarkCommands(JobCommands[BenchmarkJob]):
 
     help = "Score models on reasoning tasks; list, show, cancel and resume benchmarks, and compare models."
     none_yet = "None yet: flask benchmark run tiny --tasks everyday-reasoning"
-    resume_help = "Go on with a benchmark that failed, was cancelled or interrupted: the tasks that are left."
-    cancel_help = "Stop a benchmark. The tasks that were scored stay, and it can be resumed."
+    resume_help = "Resume a benchmark that failed, was cancelled or interrupted: the tasks that are left."
+    cancel_help = "Cancel a benchmark. Tasks that were scored are kept, and it can be resumed."
     show_help = "Show one benchmark: the score of each task."
 
 

@@ -60,16 +60,16 @@ def run(spec: CampaignSpec, queue: bool, as_json: bool) -> None:
 class _CampaignCommands(JobCommands[Campaign]):
     """See `flask campaign`."""
 
-    help = "Have a model learn from its own matches, again and again."
+    help = "Train a model repeatedly on its own matches."
     none_yet = f"No campaigns yet: flask campaign run --game {next(iter(GAMES))} --base tiny-base"
-    resume_help = "Go on with a campaign that failed, was cancelled or interrupted, from its last step."
-    cancel_help = "Stop a campaign, and the round or the training that it is at. All that was made stays."
+    resume_help = "Resume a campaign that failed, was cancelled or interrupted, from its last step."
+    cancel_help = "Cancel a campaign and its current round or training. Its results so far are kept."
     show_help = "Show the results of a campaign's models, each with its 95 % interval."
     list_help = "Show the campaigns, the latest first."
     show_options = (
         click.option("--chart", "path", type=Path, metavar="FILE", help="Draw its figure: .svg, .pdf or .png."),
         click.option("--theme", type=click.Choice(THEMES), default=LIGHT, show_default=True, help="Colours of it."),
-        click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row an iteration."),
+        click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row per iteration."),
     )
 
     def print_one(  # type: ignore[override]  # takes options of its own

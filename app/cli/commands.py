@@ -18,7 +18,7 @@ from flask.cli import AppGroup, ScriptInfo
 from app.cli.groups import BaseGroup, LazyCommand, LazyGroup
 
 # Maps commands to files where the names differ, or where a group's command has its own file, so that the others run
-# without it. A kind of jobs without a file has the commands of all kinds.
+# without it. A kind of job without a file has the commands of all kinds.
 FILES = {
     "round": "round:rounds",
     "train": "training:train",  # `flask training run`
@@ -87,7 +87,7 @@ def load_below(group: str, name: str) -> click.Command:
 
 
 class Commands(AppGroup):
-    """All commands; a kind of jobs that is not in the list gets its commands from the kind."""
+    """All commands; a kind of job that is not in the list gets its commands from the kind."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*super().list_commands(ctx), *_load_list()})

@@ -57,7 +57,7 @@ def _format_options(command: Any) -> Any:
 @_format_options
 @json_option
 def build(spec: DatasetRequestSpec, out: str | None, form: str, template: str | None, as_json: bool) -> None:
-    """Keep transcripts of finished matches, one row a seat.
+    """Keep transcripts of finished matches, one row per seat.
 
     Without --round, --campaign, --source and --match, these are matches outside rounds.
 
@@ -144,8 +144,8 @@ def show(called: str, as_json: bool) -> None:
 def export(called: str, form: str, template: str | None, out: str, as_json: bool) -> None:
     """Write the rows of a dataset, as they were cut or in another form.
 
-    parlor: as they were cut, JSON lines. spag-rows: a JSON array with one row a move. openai: chats for its
-    fine-tuning. trl-prompt-completion: one row a move. trl-preference: pairs, of datasets of comparisons.
+    parlor: as they were cut, JSON lines. spag-rows: a JSON array with one row per move. openai: chats for its
+    fine-tuning. trl-prompt-completion: one row per move. trl-preference: pairs, of datasets of comparisons.
     """
     check_target(out, as_json, "the rows themselves go")
     ensure_database()

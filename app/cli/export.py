@@ -40,7 +40,7 @@ def _csv_options(command: Any) -> Any:
 @_csv_options
 @filter_options()
 def matches(**options: Any) -> None:
-    """One row a match."""
+    """One row per match."""
     _write_table(service.MATCHES, **options)
 
 
@@ -48,7 +48,7 @@ def matches(**options: Any) -> None:
 @_csv_options
 @filter_options()
 def moves(**options: Any) -> None:
-    """One row an accepted move."""
+    """One row per accepted move."""
     _write_table(service.MOVES, **options)
 
 
@@ -56,7 +56,7 @@ def moves(**options: Any) -> None:
 @_csv_options
 @filter_options()
 def events(**options: Any) -> None:
-    """One row an event of the log, refused moves included, with its JSON."""
+    """One row per event of the log, refused moves included, with its JSON."""
     _write_table(service.EVENTS, **options)
 
 
@@ -64,7 +64,7 @@ def events(**options: Any) -> None:
 @_csv_options
 @filter_options()
 def generations(**options: Any) -> None:
-    """One row a call of a language model, with its exact prompt."""
+    """One row per call of a language model, with its exact prompt."""
     _write_table(service.GENERATIONS, **options)
 
 
@@ -72,7 +72,7 @@ def generations(**options: Any) -> None:
 @click.argument("coding", metavar="CODING")
 @_csv_options
 def codings(coding: str, out: str, guard: bool, bom: bool, as_json: bool) -> None:
-    """One row a code that a coder gave, of the coding of that name, once all of its coders are done."""
+    """One row per code that a coder gave, for the named coding, once all of its coders are done."""
     check_target(out, as_json, "the CSV itself goes")
     ensure_database()
     with reading() as session:
@@ -86,7 +86,7 @@ def codings(coding: str, out: str, guard: bool, bom: bool, as_json: bool) -> Non
 @click.option("--lines", type=click.Choice([*PROGRAMS]), help="Print the code by which this program reads the files.")
 @_csv_options
 def codebook(names: Sequence[str], lines: str | None, out: str, guard: bool, bom: bool, as_json: bool) -> None:
-    """One row a column: what it means and which values it has."""
+    """One row per column: what it means and which values it has."""
     check_target(out, as_json, "the CSV itself goes")
     tables = [find_table(name) for name in names] or [*all_tables().values()]
     if lines is None:

@@ -10,7 +10,7 @@ from app.datasets import rounds as service
 from app.datasets.importers.spec import DialoguesImportSpec, EpisodesImportSpec, SelfplayImportSpec
 from app.datasets.records import PERSON, check
 
-imports = Group("import", help="Take published games in as a round. docs/formats.md says what is kept.")
+imports = Group("import", help="Import published games as a round. docs/formats.md says what is kept.")
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print {round_id, matches} as JSON.")
 
@@ -19,11 +19,11 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print {round_id
 @spec_options(SelfplayImportSpec)
 @_as_json
 def lm_selfplay(spec: SelfplayImportSpec, as_json: bool) -> None:
-    """Take in self-play on Deal or No Deal.
+    """Import self-play on Deal or No Deal.
 
     DIR is an output folder with json_logs, results, text_logs, p0_scores and p1_scores.
     """
-    _take_in(service.lm_selfplay(spec.folder, spec.objective, spec.limit), spec.player, as_json)
+    _import_round(service.lm_selfplay(spec.folder, spec.objective, spec.limit), spec.player, as_json)
 
 
 @imports.command()
@@ -34,21 +34,21 @@ def spag(spec: EpisodesImportSpec, as_json: bool) -> None:
 
     FILE is a JSON list of {history: [{role, content}], target_word, max_turns}.
     """
-    _take_in(service.spag(spec.file, spec.rule), spec.player, as_json)
+    _import_round(service.spag(spec.file, spec.rule), spec.player, as_json)
 
 
 @imports.command()
 @spec_options(DialoguesImportSpec)
 @_as_json
 def dialogues(spec: DialoguesImportSpec, as_json: bool) -> None:
-    """Take in human dialogues on Deal or No Deal, and score them from the choices.
+    """Import human dialogues on Deal or No Deal, and score them from the choices.
 
     FILE has one perspective of a dialogue a line, or rows of deal_or_no_dialog at Hugging Face as JSON.
     """
-    _take_in(service.dialogues(spec.file), PERSON, as_json)
+    _import_round(service.dialogues(spec.file), PERSON, as_json)
 
 
-def _take_in(wanted: service.Import, player: str, as_json: bool) -> None:
+def _import_round(wanted: service.Import, player: str, as_json: bool) -> None:
     """Read everything once before writing; then store all of it in the database, or nothing."""
     with progress(wanted.source, lambda: None) as found:
         number = check(found)

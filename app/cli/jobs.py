@@ -1,4 +1,4 @@
-"""`flask KIND list|show|cancel|resume` for every kind of jobs. The other commands of a kind are in a file of their
+"""`flask KIND list|show|cancel|resume` for every kind of job. The other commands of a kind are in a file of their
 own.
 """
 
@@ -44,14 +44,14 @@ queue_option = click.option("--queue", is_flag=True, help="Hand it to the worker
 
 
 class JobCommands(Generic[R]):
-    """The commands of a kind of jobs. A kind with its own texts or commands has a subclass."""
+    """The commands of a kind of job. A kind with its own texts or commands has a subclass."""
 
     help = ""
     none_yet = "None yet."
-    resume_help = "Go on with one that failed, was cancelled or interrupted."
-    cancel_help = "Stop one. What was made stays, and it can be resumed."
-    show_help = "Show one: what was asked for, and how far it is."
-    list_help = "Show them, the latest first."
+    resume_help = "Resume a job that failed, was cancelled or interrupted."
+    cancel_help = "Cancel a job. Its results so far are kept, and it can be resumed."
+    show_help = "Show a job: its settings and its progress."
+    list_help = "List the jobs, the latest first."
     resume_options: Sequence[Decorator] = ()  # extra options of a subclass's `resume`, `cancel` and `show`
     cancel_options: Sequence[Decorator] = ()
     show_options: Sequence[Decorator] = ()
@@ -212,7 +212,7 @@ def create(creation: JobCreation[S], request: JobRequest[S], *, queued: bool) ->
 
 
 def commands_of(name: str) -> Group | None:
-    """The standard commands of a kind of jobs without a file of its own; None if there is no such kind."""
+    """The standard commands of a kind of job without a file of its own; None if there is no such kind."""
     return next((JobCommands(kind).group() for kind in JOB_KINDS if kind.name == name), None)
 
 

@@ -26,7 +26,7 @@ _HEADS = ("", "player", "places", "rating", "95 % interval", "played", "quality"
 @click.option("--matrix", type=WHOLE, metavar="R", help="The matches of the cross-play whose first round is R.")
 @click.option("--campaign", type=WHOLE, metavar="N", help="The matches of campaign N, or of that run of a recipe.")
 @json_option
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row a player, and a row a pair.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row per player and per pair.")
 def leaderboard(
     game: str | None,
     weight: str | None,

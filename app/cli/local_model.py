@@ -30,7 +30,7 @@ _NUMBERS = ("temperature", "top_k", "top_p", "max_tokens", "in_flight", "reasoni
     temperature="0, which is greedy, to 2. [default: 1]",
     top_k="Sample from the K likeliest tokens. [default: all]",
     top_p="Sample from the likeliest that have this share together. [default: all]",
-    max_tokens="Most tokens of one move. [default: the game's]",
+    max_tokens="Maximum tokens per move. [default: the game's]",
     in_flight="Matches that are batched together. [default: 128]",
     reasoning_room="Tokens for reasoning beside those of a move. [default: by --reasoning]",
 )

@@ -43,20 +43,20 @@ def list_(**given: Any) -> None:
 @match.command("index")
 @json_option
 def index(as_json: bool) -> None:
-    """Make the search over what was said anew, from the logs of all matches that are over, while Parlor runs.
+    """Rebuild the search index from the logs of all finished matches, while Parlor runs.
 
     It is kept by itself; this mends one that somebody has damaged.
     """
     ensure_database()
     done = rebuild_index(transact(db.engine))
-    print_result(as_json, {"matches": done}, f"Made the search over {counted(done, 'match', 'matches')} anew.")
+    print_result(as_json, {"matches": done}, f"Rebuilt the search index over {counted(done, 'match', 'matches')}.")
 
 
 @match.command("measure")
 @click.option("--round", "round_id", metavar="R", type=WHOLE, help="Only the matches of this round.")
 @json_option
 def measure_(round_id: int | None, as_json: bool) -> None:
-    """Measure matches that are over anew, as those are that end now: what their talk says of their proposals.
+    """Recompute the measures of finished matches: what their talk says of their proposals.
 
     After an update that measures more, or reads words differently. Figures that campaigns have kept stay as they are.
     """
@@ -68,7 +68,7 @@ def measure_(round_id: int | None, as_json: bool) -> None:
 @match.command("recount")
 @json_option
 def recount_(as_json: bool) -> None:
-    """Count all matches that are over anew, while Parlor runs, and put right what was counted wrongly.
+    """Recount all finished matches while Parlor runs, and correct wrong counts.
 
     Pages read these counts, which are kept as matches end; this checks them, and mends what somebody has damaged.
     """
@@ -99,7 +99,7 @@ def codings_(**given: Any) -> None:
 @click.option("--drop", is_flag=True, help="Delete the codes that they gave.")
 @json_option
 def end_coder(number: int, coder: str, drop: bool, as_json: bool) -> None:
-    """End what a coder left whose account was removed: their codes stay as if they were done, or with --drop go."""
+    """Close the unfinished coding of a coder whose account was removed: keep the codes, or --drop them."""
     ensure_database()
     with writing() as session:
         given = codings.end_left(session, codings.find_coding(session, number), coder, drop=drop)
@@ -111,7 +111,7 @@ def end_coder(number: int, coder: str, drop: bool, as_json: bool) -> None:
 @click.argument("match_id", metavar="MATCH")
 @json_option
 def erase(match_id: str, as_json: bool) -> None:
-    """Delete what the people in a match wrote, and say what that touches; once more, it completes what was broken off.
+    """Delete what the people in a match wrote, and report what changed. Run again, it completes a broken deletion.
 
     The match stays, marked, with its result and with the moves of models. Datasets with rows of it become unusable.
     """

@@ -51,7 +51,7 @@ add_tag_commands(model, MODEL, lambda session, called: get_model(session, called
 
 @model.command("list")
 @click.option("--game", metavar="GAME", help="Only models that play this game.")
-@click.option("--archived", is_flag=True, help="Those in the archive as well.")
+@click.option("--archived", is_flag=True, help="Include archived ones.")
 @tag_option
 @list_options
 def list_(game: str | None, archived: bool, tag: str | None, **given: Any) -> None:
@@ -87,7 +87,7 @@ def list_(game: str | None, archived: bool, tag: str | None, **given: Any) -> No
 @games_option
 @number_options(
     temperature="0 to 2, or none: not sent. [default: 1]",
-    max_tokens="Most tokens of one move. [default: the game's]",
+    max_tokens="Maximum tokens per move. [default: the game's]",
     timeout="Of each attempt. [default: 60]",
     retries="After a 429, a 5xx or no connection. [default: 4]",
     in_flight="Requests at once, of all matches of a worker. [default: 32]",
@@ -148,15 +148,15 @@ def add_api(
 
 @model.command("add-scripted")
 @click.argument("name")
-@click.option("--manner", metavar="MANNER", help="Of one that plays: plain, casual or careless.")
-@click.option("--chat", metavar="WHO", help="Of one that answers the chats of a society: agent or observer.")
-@click.option("--unreadable", metavar="SHARE", help="Of its ratings, which no program can read. [default: 0]")
+@click.option("--manner", metavar="MANNER", help="Style of a player: plain, casual or careless.")
+@click.option("--chat", metavar="WHO", help="Answers the chats of a society, as agent or observer.")
+@click.option("--unreadable", metavar="SHARE", help="Share of its ratings that are made unreadable. [default: 0]")
 @label_option
 @click.option("--json", "as_json", is_flag=True, help="Print what was stored as JSON.")
 def add_scripted(
     name: str, manner: str | None, chat: str | None, unreadable: str | None, label: str | None, as_json: bool
 ) -> None:
-    """Add a scripted player with a manner of its own, or one that answers chats.
+    """Add a scripted player with its own style, or one that answers chats.
 
     casual types as people do, and chats between its clues; careless forgets what was agreed in a negotiation, which is
     what a weak model can be trained on. An agent and an observer of societies answer by a short list of words.
@@ -178,7 +178,7 @@ def add_scripted(
 @click.option("--people", type=_SWITCH, help="Whether people are offered it; on only after a passed test call.")
 @click.option("--json", "as_json", is_flag=True, help="Print what is stored as JSON.")
 def set_(name: str, rounds: str | None, people: str | None, as_json: bool) -> None:
-    """Switch what a model is used for. What was begun goes on."""
+    """Switch what a model is used for. Running work continues."""
     if rounds is None and people is None:
         raise Invalid(None, expected="--rounds on|off, --people on|off or both", got=Verbatim("neither"))
     ensure_database()

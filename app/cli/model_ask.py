@@ -53,10 +53,10 @@ class _Asking:
 @click.command(cls=Command)
 @click.argument("name")
 @click.argument("message", required=False)
-@click.option("--file", "file", type=Path, metavar="IN", help="Ask what it holds: a question a line, or rows of JSON.")
-@click.option("--out", type=Path, metavar="FILE", help="Of --file: where the answers go, a line of JSON each.")
+@click.option("--file", "file", type=Path, metavar="IN", help="Ask its questions: one per line, or rows of JSON.")
+@click.option("--out", type=Path, metavar="FILE", help="With --file: where the answers go, a line of JSON each.")
 @click.option("--system", metavar="TEXT", help="A system message before it.")
-@click.option("--template", type=click.Choice(TEMPLATES), default=CHAT, show_default=True, help="How it is put.")
+@click.option("--template", type=click.Choice(TEMPLATES), default=CHAT, show_default=True, help="The prompt template for the question.")
 @click.option(
     "--preset", type=click.Choice(list(SAMPLING_PRESETS)), help="Sampling by name: temperature 0.7, top-p 0.9."
 )
@@ -64,7 +64,7 @@ class _Asking:
     temperature="0 to 2. [default: the model's own]",
     top_p="0 to 1. [default: the model's own]",
     top_k="Of local models. [default: the model's own]",
-    max_tokens="Most tokens of the answer. [default: the model's own, or 256]",
+    max_tokens="Maximum tokens of the answer. [default: the model's own, or 256]",
     no_repeat_ngram="Of local models: so many tokens in a row never come twice. [default: they may]",
 )
 @add_budget_options

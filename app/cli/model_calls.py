@@ -21,7 +21,7 @@ from app.registry import get_model, player_spec, read_options
 @click.argument("name")
 @json_option
 def test(name: str, as_json: bool) -> None:
-    """Have a model make the first move of a match that nobody stores, and keep how that went.
+    """Ask a model for the first move of a match that is not stored, and keep the result.
 
     Of a model behind an API a few more short calls find out how it wants to be asked: which fields its server takes,
     whether it reasons, and what its answers bring. All are made here, with the keys of this environment. Exit code 0:
@@ -53,7 +53,7 @@ def _print_findings(name: str) -> None:
 @click.argument("name")
 @json_option
 def verify_sampling(name: str, as_json: bool) -> None:
-    """See whether a temperature has an effect on a model, which several servers ignore and say nothing.
+    """Check whether the temperature has an effect on a model; several servers silently ignore it.
 
     Draws eight short answers at the lowest and eight at the highest temperature that the server takes. What that costs
     at most is said first. The verdict is sent, refused or unverified; from then on the model's calls record it. Exit

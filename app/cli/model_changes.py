@@ -48,7 +48,7 @@ _SAMPLING = ("temperature", "top_p", "max_tokens")
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what is stored as JSON.")
 def edit(name: str, label: str | None, notes: str | None, play_with: str | None, as_json: bool, **given: Any) -> None:
-    """Change a model's label, notes, prices and limits; none puts an option back to its default.
+    """Change a model's label, notes, prices and limits; none resets an option to its default.
 
     What changes how it plays makes a new model: flask model clone.
     """
@@ -76,7 +76,7 @@ def edit(name: str, label: str | None, notes: str | None, play_with: str | None,
 @number_options(
     temperature="0 to 2, or none: not sent, of an API model.",
     top_p="0 to 1, or none.",
-    max_tokens="Most tokens of one move, or none: the game's.",
+    max_tokens="Maximum tokens per move, or none: the game's.",
 )
 @click.option("--template-arguments", metavar="JSON", help="Of the chat template of a local model.")
 @further_option("Another option of its kind.")
@@ -91,7 +91,7 @@ def clone(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Add a model that is as another but for what the options say."""
+    """Add a copy of a model, changed as the options say."""
     home = settings().home
     options = with_further(read_numbers(given_options(given), _SAMPLING), more)
     if "template_arguments" in options:
@@ -122,7 +122,7 @@ def clone(
 @click.command(cls=Command)
 @click.argument("name")
 def archive(name: str) -> None:
-    """Take a model out of use; what was played with it stays, and what was begun goes on."""
+    """Archive a model: its matches stay, and running work continues."""
     _change_in_transaction(lambda session: changes.archive_model(session, name))
     click.echo(f"Archived {name}. Nothing new can play it; flask model restore {name} undoes that.")
 
@@ -130,7 +130,7 @@ def archive(name: str) -> None:
 @click.command(cls=Command)
 @click.argument("name")
 def restore(name: str) -> None:
-    """Take a model out of the archive."""
+    """Restore a model from the archive."""
     _change_in_transaction(lambda session: changes.restore_model(session, name))
     click.echo(f"Restored {name}. It is used for nothing yet: flask model set {name} --rounds on")
 

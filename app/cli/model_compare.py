@@ -40,7 +40,7 @@ def compare(table: str | None, as_json: bool, **given: Any) -> None:
 
     Scores, agreement, lengths, refused moves and what was said, with 95 % intervals: people are resampled by person,
     matches of models by seed. --csv ratios has how many times the base's score each model's is, and with
-    --campaign a row an iteration. docs/analysis.md says what each figure is.
+    --campaign a row per iteration. docs/analysis.md says what each figure is.
     """
     check_one_format(as_json, table is not None)
     ensure_database()

@@ -40,7 +40,7 @@ def list_(failed: bool, **given: Any) -> None:
 @notice.command()
 @click.option("--user", metavar="NAME", help="An experimenter, in place of the addresses in the settings.")
 def test(user: str | None) -> None:
-    """Send a test now, to an experimenter or to all that the settings name, and say whether it was taken."""
+    """Send a test now, to an experimenter or to all that the settings name, and say whether it was accepted."""
     ensure_database()
     known = settings()
     with reading() as session:
@@ -70,13 +70,13 @@ def test(user: str | None) -> None:
 
 @notice.command()
 def retry() -> None:
-    """Have all that could not be sent tried again."""
+    """Retry all notices that could not be sent."""
     _settle_failed_notices(outbox.RETRY, "Upkeep tries {} again.")
 
 
 @notice.command()
 def dismiss() -> None:
-    """Leave all that could not be sent unsent, and warn of them no more."""
+    """Dismiss all notices that could not be sent, and their warning."""
     _settle_failed_notices(outbox.DISMISS, "{} dismissed.")
 
 

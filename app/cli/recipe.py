@@ -54,7 +54,7 @@ from app.recipes.sweep_results import grid_in_words, results_of, table_in_words
 @click.option("--seeds", metavar="SEEDS", help="The seeds of a sweep, such as 1..5.")
 @json_option
 def validate(path: Path, given: tuple[str, ...], sweep: tuple[str, ...], seeds: str | None, as_json: bool) -> None:
-    """Check the file of a recipe and the files that it names, and say what its steps come to.
+    """Check the file of a recipe and the files that it names, and list its steps.
 
     Exit code 0: it can be run, if its models and datasets are there; 2: one line says what is wrong, and where.
     """
@@ -126,8 +126,8 @@ class _RecipeCommands(JobCommands[RecipeRun]):
 
     help = "Run experiments of many jobs, each described by a file of steps."
     none_yet = "No runs yet: flask recipe run data/recipes/lm-selfplay.yaml --set base=tiny-base"
-    resume_help = "Go on with a run that failed, was cancelled or interrupted, from its last step."
-    cancel_help = "Stop a run, and the job that it is at. All that was made stays."
+    resume_help = "Resume a run that failed, was cancelled or interrupted, from its last step."
+    cancel_help = "Cancel a run and its current job. Its results so far are kept."
     show_help = "Show one run: its steps, their jobs, and what they gave."
     list_help = "Show the runs, the latest first."
 

@@ -33,7 +33,7 @@ def _subject_options(command: click.Command) -> click.Command:
 @click.option(
     "--control",
     metavar="C",
-    help="What it is set beside: of a campaign another one's number, of a recipe one of its arms, such as filter=all.",
+    help="What it is compared with: another campaign's number, or an arm of a recipe, such as filter=all.",
 )
 @click.option("--out", metavar="PATH", type=Path, help="NAME.zip, NAME.html or a new folder; by default report-….zip.")
 @json_option

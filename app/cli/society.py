@@ -39,11 +39,11 @@ def run(spec: SocietySpec, only_estimate: bool, queue: bool, as_json: bool) -> N
 class _SocietyCommands(JobCommands[Society]):
     """See `flask society`."""
 
-    help = "Have agents on a grid answer questions, criticise each other and revise; make training data of it."
+    help = "Run agents on a grid that answer, criticise and revise; build training data from it."
     none_yet = "No societies yet: flask society run --agents MODEL --observers MODEL"
-    resume_help = "Go on with a society that failed, was cancelled or interrupted."
-    cancel_help = "Stop a society. What was made stays, and it can be resumed."
-    show_help = "Show one society: what was asked for, and the mean ratings of each iteration."
+    resume_help = "Resume a society that failed, was cancelled or interrupted."
+    cancel_help = "Cancel a society. Its results so far are kept, and it can be resumed."
+    show_help = "Show one society: its settings, and the mean ratings of each iteration."
     list_help = "Show the societies, the latest first."
 
     def stopped(self, described: Described) -> str:

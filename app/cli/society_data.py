@@ -128,7 +128,7 @@ def export(number: int, out: Path, as_json: bool) -> None:
 )
 @json_option
 def import_folder(folder: Path, model: str, name: str, as_json: bool) -> None:
-    """Take in a society that was run elsewhere: a folder with external_memory, as `export` or the programs write it."""
+    """Import a society that was run elsewhere: a folder with external_memory, as `export` or the programs write it."""
     check_name("--model", model)
     if name:
         check_name("--name", name)

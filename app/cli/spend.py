@@ -1,4 +1,4 @@
-"""`flask spend`: the costs of models, and one stop for everything that spends."""
+"""`flask spend`: the costs of models, and one stop for all spending."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ _AT_MOST = 20  # runs in the table
 
 @click.group(cls=Group)
 def spend() -> None:
-    """What models have cost, and one stop for everything that spends."""
+    """Show what models have cost, or stop all spending."""
 
 
 @spend.command()
@@ -68,7 +68,7 @@ def show(period: str, as_csv: bool, as_json: bool) -> None:
 @spend.command("recount")
 @json_option
 def recount_(as_json: bool) -> None:
-    """Sum all calls of models again, while Parlor runs: the sums that upkeep keeps for the pages."""
+    """Recompute the sums of model calls that pages show, while Parlor runs."""
     ensure_database()
     number = recount(db.engine)
     print_result(as_json, {"calls": number}, f"Summed {counted(number, 'call')}.")

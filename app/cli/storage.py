@@ -41,7 +41,7 @@ class _Storage(Group):
 
 @click.group(cls=_Storage)
 def storage() -> None:
-    """What Parlor keeps on disk, as `show` shows it, and freeing it, which can be undone."""
+    """Show disk use, and free disk space; this can be undone."""
 
 
 @storage.command(cls=Command)
@@ -78,7 +78,7 @@ def list_(kind: str | None, days: float, megabytes: float, as_json: bool) -> Non
 @storage.command(cls=Command)
 @click.argument("things", nargs=-1, metavar="[KIND:NUMBER]...")
 @_filter_options
-@click.option("--needed", is_flag=True, help="Of a filter also what something was made from.")
+@click.option("--needed", is_flag=True, help="With a filter, also remove what something else was made from.")
 @click.option("--no-archive", is_flag=True, help="Keep the files for as long as it can be undone, and no longer.")
 @click.option("--check", is_flag=True, help="Only say what would go, what depends on it, and what cannot go.")
 @json_option

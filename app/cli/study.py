@@ -72,7 +72,7 @@ for command in (
 @_FILE
 @_JSON
 def validate(path: Path, as_json: bool) -> None:
-    """Check the file of a study and the files that it names, and say what follows from it.
+    """Check the file of a study and the files that it names, and show its arms and warnings.
 
     Exit code 0: it can be loaded, and what to think about is listed; 2: one line says what is wrong, and where.
     """
@@ -167,11 +167,11 @@ def duplicate(reference: str, name: str, out: Path) -> None:
     cls=RepeatableOption,
     belongs=is_pair,
     metavar="LABEL=POINTS",
-    help="What a match against that level of the model comes to on average. [default: half way to the most]",
+    help="Mean points of a match against that level of the model. [default: half of the most]",
 )
 @_JSON
 def cost(source: str, places: str, fee: str, mean_points: Sequence[str], as_json: bool) -> None:
-    """Print what a person is paid, as expected and at most, and what all places cost with the recruiter's fee."""
+    """Print the expected and the most pay of a person, and the cost of all places with the recruiter's fee."""
     design = _design(source)
     count = _read_amount(places, "--places")
     means = _mean_points_by_label(design, read_pairs(mean_points, "--mean-points"))

@@ -11,7 +11,7 @@ from app.studies.forget import find_person, forget_person_for_good
 @click.argument("person", metavar="PERSON")
 @json_option
 def forget(person: str, as_json: bool) -> None:
-    """Delete what a person wrote and answered, and say what that touches; once more, it completes what was broken off.
+    """Delete what a person wrote and answered, and report what changed. Run again, it completes a broken deletion.
 
     PERSON is the code of a participant or a guest, or STUDY:CODE. Amounts, dates and what partners wrote stay.
     """

@@ -121,10 +121,10 @@ def _changing(name: str, act: Callable[[Session, Wave], None], done: str, told: 
     return click.command(name, cls=Command)(command)
 
 
-pause = _changing("pause", waves.pause, "Paused", "Let nobody new in for now; who is in goes on.")
-reopen = _changing("reopen", waves.reopen, "Reopened", "Let people into a paused wave again.")
-close = _changing("close", waves.close, "Closed", "Close enrolment; who is in goes on and is paid.")
-freeze = _changing("freeze", waves.freeze, "Froze", "Keep a closed wave as it is, for ever, once nobody is under way.")
+pause = _changing("pause", waves.pause, "Paused", "Pause enrolment; people already in the wave continue.")
+reopen = _changing("reopen", waves.reopen, "Reopened", "Reopen a paused wave for enrolment.")
+close = _changing("close", waves.close, "Closed", "Close enrolment; people already in the wave finish and are paid.")
+freeze = _changing("freeze", waves.freeze, "Froze", "Freeze a closed wave for good, once nobody is active in it.")
 
 
 @click.command("change", cls=Command)
@@ -160,7 +160,7 @@ def change(reference: str, places: int | None, most_spent: str | None, closes: s
 @click.argument("path", metavar="FILE", type=Path)
 @_JSON
 def submissions(reference: str, path: Path, as_json: bool) -> None:
-    """Take in the statuses of people's visits, from the table that the recruiter lets you download.
+    """Import the statuses of people's visits, from the table that the recruiter lets you download.
 
     Who returned a visit or let it time out has ended, and gives the place to another person.
     """
@@ -194,7 +194,7 @@ def submissions(reference: str, path: Path, as_json: bool) -> None:
 @_WAVE
 @_JSON
 def replay(reference: str, as_json: bool) -> None:
-    """Draw all arms of a wave again, from the seed and its log. Exit code 1: one of them is another one."""
+    """Draw all arms of a wave again, from the seed and its log. Exit code 1: one of them differs."""
     ensure_database()
     with reading() as session:
         found = assignment.replay(session, waves.find_wave(session, reference))

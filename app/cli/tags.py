@@ -26,10 +26,10 @@ def add_tag_commands(group: Group, kind: str, find: Callable[[Session, str], int
     """Add `tag` and `note` to a group. `find` returns the number for a given name; raises NotFound."""
     what = click.argument("which", metavar=kind.upper())
 
-    @group.command("tag", help="Give tags, or take them away, and show those that there are.")
+    @group.command("tag", help="Add or remove tags, and show all tags.")
     @what
     @click.argument("names", metavar="[TAG]...", nargs=-1)
-    @click.option("--remove", is_flag=True, help="Take these tags away.")
+    @click.option("--remove", is_flag=True, help="Remove these tags.")
     @json_option
     def tag(which: str, names: Sequence[str], remove: bool, as_json: bool) -> None:
         ensure_database()
@@ -45,7 +45,7 @@ def add_tag_commands(group: Group, kind: str, find: Callable[[Session, str], int
         else:
             click.echo(", ".join(found) or "No tags.")
 
-    @group.command("note", help="Note something, or delete a note, and show the notes that there are.")
+    @group.command("note", help="Add or delete a note, and show all notes.")
     @what
     @click.argument("text", required=False)
     @click.option("--remove", type=int, metavar="NOTE", help="Delete the note of that number.")

@@ -59,7 +59,7 @@ def list_(**given: Any) -> None:
 @token.command()
 @click.argument("number", metavar="TOKEN", type=WHOLE)
 def revoke(number: int) -> None:
-    """Make a token worthless, by its number."""
+    """Revoke a token by its number."""
     ensure_database()
     with writing() as session:
         name = tokens.revoke(session, number, datetime.now(UTC)).name

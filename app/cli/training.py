@@ -55,10 +55,10 @@ class _TrainingCommands(JobCommands[TrainingJob]):
     help = "Have models trained on datasets; list, show, cancel and resume trainings."
     none_yet = "No jobs yet: flask train tiny --dataset 1 --name small"
     resume_help = (
-        "Go on with a job that failed, was cancelled or interrupted, from its last checkpoint. Where a command was"
+        "Resume a job that failed, was cancelled or interrupted, from its last checkpoint. Where a command was"
         " killed while it cancelled a job at a vendor, finish that."
     )
-    cancel_help = "Stop a job after the step it is in. Its last checkpoint stays, and it can be resumed."
+    cancel_help = "Cancel a job after its current step. Its last checkpoint is kept, and it can be resumed."
     show_help = "Show one job: what it trains, how far it is, and the last lines of its log."
     list_help = "Show the jobs, the latest first."
 

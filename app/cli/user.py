@@ -55,7 +55,7 @@ def link(name: str) -> None:
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def remove(name: str, yes: bool) -> None:
-    """Take an experimenter away, who is signed out everywhere. What he or she has made stays.
+    """Remove an experimenter and sign them out everywhere. What they have made stays.
 
     Reports of participants that were assigned to this experimenter are new again.
     """
