@@ -66,7 +66,7 @@ def all_tables() -> Mapping[str, CodebookTable]:
 
 
 def _listings() -> Iterator[Listing[Any]]:
-    """The lists of kinds of jobs, those of modules called `listing.py` or `…_list.py`, and those elsewhere."""
+    """The lists of kinds of job, those of modules called `listing.py` or `…_list.py`, and those elsewhere."""
     modules = [each for name in ("listing", "*_list") for each in modules_below(Path(__file__).parent, "app", name)]
     declared = [vars(module).values() for module in modules]
     elsewhere = (people.PEOPLE, pay.BATCHES, inbox.REPORTS, accounts.LIST, tokens.LIST, tokens.CHANGES)

@@ -1,4 +1,4 @@
-"""All kinds of jobs: each `job.py` in a package of `app` defines one. Upkeep, workers and pages use this list."""
+"""All kinds of job: each `job.py` in a package of `app` defines one. Upkeep, workers and pages use this list."""
 
 from functools import cache
 from importlib import import_module

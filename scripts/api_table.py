@@ -11,7 +11,7 @@ _JOBS = "{jobs}"
 
 
 def table() -> str:
-    """A line an operation; those for every kind of jobs once."""
+    """A line an operation; those for every kind of job once."""
     lines = ["| address | method | scope | |", "|---|---|---|---|"]
     for each in sorted(OPERATIONS, key=lambda each: each.kinds is not None):
         path = PART.sub(r"{\2}", each.rule.replace(KIND, _JOBS))

@@ -1,6 +1,6 @@
 """Writes the types of the Python client from the description of the API: `python -m scripts.client_types`.
 
-`_types.py` has what jobs are created from and what is answered, `_kinds.py` a class for each kind of jobs.
+`_types.py` has what jobs are created from and what is answered, `_kinds.py` a class for each kind of job.
 """
 
 import keyword
@@ -50,7 +50,7 @@ def _types(described: JSON) -> str:
 
 
 def _kinds(described: JSON) -> str:
-    """A class for each kind of jobs, whose `run` takes the fields of its spec."""
+    """A class for each kind of job, whose `run` takes the fields of its spec."""
     specs = dict(_specs(described["paths"]))
     own = {kind: spec for kind, spec in specs.items() if kind not in _BY_HAND}
     names = sorted(spec["title"] for spec in own.values())
@@ -79,7 +79,7 @@ def _kinds(described: JSON) -> str:
         'class JobKinds:\n    """The jobs of a Parlor, by kind."""\n\n'
         "    def __init__(self, connection: Connection) -> None:\n        self._connection = connection\n" + attributes
     )
-    return _HEAD.format("The kinds of jobs.") + "\n\n".join(blocks)
+    return _HEAD.format("The kinds of job.") + "\n\n".join(blocks)
 
 
 def _specs(paths: JSON) -> Iterator[tuple[str, JSON]]:

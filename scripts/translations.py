@@ -66,10 +66,11 @@ def described() -> Iterator[tuple[str, Iterable[str]]]:
 
 
 def job_specs() -> list[type[JobSpec]]:
-    """What can be asked of each kind of jobs, and of datasets that are cut: the classes in files `spec.py`."""
+    """What can be asked of each kind of job, and of datasets that are cut: the classes in files `spec.py`."""
     modules = modules_below(ROOT / "app", "app", "spec")
     classes = [each for module in modules for each in vars(module).values() if isinstance(each, type)]
-    return [each for each in dict.fromkeys(classes) if issubclass(each, JobSpec) and each is not JobSpec]
+    specs = [each for each in dict.fromkeys(classes) if issubclass(each, JobSpec) and each is not JobSpec]
+    return [each for each in specs if not each.__name__.startswith("_")]  # those only share code
 
 
 def game_texts() -> Iterator[str]:

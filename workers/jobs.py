@@ -16,6 +16,6 @@ def run(kind: str, number: int) -> None:
     try:
         found = find_kind(kind)
     except KeyError:  # from an earlier version with another name for the kind; upkeep sends it again
-        log.warning("a message names a kind of jobs that there is not", kind=kind, number=number)
+        log.warning("a message names a kind of job that there is not", kind=kind, number=number)
         return
     found.load_runner()(context_for_task(), number)

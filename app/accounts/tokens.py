@@ -180,8 +180,8 @@ LIST: Listing[ApiToken] = Listing(
         ListColumn("state", Phrase("State"), lambda each: State(each.state, _MARKS[each.state])),
         ListColumn("scopes", Phrase("Scopes"), lambda each: [*map(Verbatim, each.row.scopes)]),
         attribute(ApiToken.used_at, Phrase("Last used, UTC"), numeric=True, none=Phrase("never")),
-        attribute(ApiToken.expires_at, Phrase("Good until, UTC"), numeric=True),
-        attribute(ApiToken.created_at, Phrase("Made, UTC"), numeric=True, seen=NOWHERE),
+        attribute(ApiToken.expires_at, Phrase("Expires, UTC"), numeric=True),
+        attribute(ApiToken.created_at, Phrase("Created, UTC"), numeric=True, seen=NOWHERE),
     ),
     items=_token_list_items,
 )

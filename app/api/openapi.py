@@ -75,7 +75,7 @@ def openapi() -> Response:
 
 @lru_cache(maxsize=1)
 def _description_text(_kinds: tuple[JobKind[Any], ...]) -> str:
-    """The description as it is sent, built once for the known kinds of jobs."""
+    """The description as it is sent, built once for the known kinds of job."""
     return as_text(document())
 
 

@@ -28,7 +28,7 @@ JSON_TYPE = "application/json"
 _BEARER = "Bearer "
 _MOST_DIGITS, _MOST_SHOWN = 1000, 60
 F = TypeVar("F", bound=Callable[..., ResponseReturnValue])
-KIND = "<job_kind:kind>"  # in a rule: the plural of a kind of jobs
+KIND = "<job_kind:kind>"  # in a rule: the plural of a kind of job
 blueprint = Blueprint("api_v1", __name__, url_prefix=API)
 
 
@@ -59,7 +59,7 @@ class Operation:
     rule: the address below `/api/v1`, in Flask's form. scope: the scope that a token needs; None: no token is needed.
     parts: the schemas of address parts that are not just numbers or text. query: its parameters by name. answer: the
     schema of its answer with `status`; text if it is not JSON. body: the schema of the JSON that it takes. kinds: which
-    kinds of jobs have it, if it is for every kind; `answer` and `body` then depend on the kind. headers: those that it
+    kinds of job have it, if it is for every kind; `answer` and `body` then depend on the kind. headers: those that it
     reads besides Authorization. empty: when it answers nothing, with 204.
     """
 

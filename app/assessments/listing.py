@@ -112,7 +112,7 @@ LIST: Listing[Assessment] = Listing(
     columns=job_columns(
         ASSESSMENT,
         model_column("model", Phrase("Model"), Assessment.model_id),
-        model_column("base", Phrase("Beside"), Assessment.base_id),
+        model_column("base", Phrase("Compared with"), Assessment.base_id),
         ListColumn("raters", Phrase("Raters"), lambda each: [rater["model"] for rater in each.row.raters]),
         title=Phrase("Assessment"),
         done=Phrase("Answers rated"),

@@ -31,7 +31,7 @@ class AnswerSampling(SpecPart):
         "Top-k of the answers", "Local models only.", None, unset=_OWN, metavar="K", ge=1, le=1_000_000
     )
     max_tokens: int | None = asked(
-        "Most tokens of an answer", "Longer output is cut off.", None, unset=_OWN, metavar="N", ge=1, le=1_000_000
+        "Maximum tokens per answer", "Longer output is cut off.", None, unset=_OWN, metavar="N", ge=1, le=1_000_000
     )
     no_repeat_ngram: int | None = asked(
         "No-repeat n-gram size",

@@ -124,8 +124,8 @@ class _BenchmarkRunner:
             row = BENCHMARK.get(session, self._job_id)
             if row.lease_count >= MOST_DEATHS:
                 raise AppError(
-                    f"the benchmark or its worker was killed {row.lease_count} times without a task scored between, as"
-                    " for want of memory; lower batch"
+                    f"the benchmark or its worker was killed {row.lease_count} times without a task scored between,"
+                    " probably for lack of memory; lower batch"
                 )
             config = lifecycle.run_config(session, row, self._context.settings.home)
             answers = {} if "checkpoint" in config else lifecycle.answers_of(session, self._job_id)

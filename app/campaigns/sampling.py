@@ -40,7 +40,7 @@ class CampaignSampling(SpecPart):
         note=_usual_sampling("top_k"),
     )
     max_tokens: Whole | None = asked(
-        "Most tokens of a move", "Longer output is cut off.", None, unset="the game’s limit", metavar="N"
+        "Maximum tokens per move", "Longer output is cut off.", None, unset="the game’s limit", metavar="N"
     )
 
     def of_game(self, game: str) -> Self:

@@ -159,7 +159,7 @@ class CampaignSpec(JobSpec):
     )
     teacher: str | None = asked(
         "Starts with a teacher",
-        "An extra first iteration learns from what won when this stronger model played itself.",
+        "An extra first iteration learns from the seats that scored above 0 when this stronger model played itself.",
         None,
         unset="none",
         widget="model",

@@ -325,8 +325,8 @@ def _refuse_changed(session: Session, again: RemovalPreview, found: RemovalPrevi
 def _changed_rows_conflict(found: RemovalPreview) -> Conflict:
     return Conflict(
         "storage",
-        expected=Phrase("rows that stay as they are meanwhile"),
-        got=Phrase("others than before"),
+        expected=Phrase("rows that do not change during the removal"),
+        got=Phrase("changed rows"),
         remedy=Phrase("try again"),
         subject=subject_of(found.kind, found.number),
     )

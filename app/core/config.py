@@ -150,7 +150,7 @@ class Settings(BaseSettings):
     WORKER_QUEUES: str = Field(
         "", description="Queues whose workers the supervisor starts, with commas between, or none; empty: all."
     )
-    UPKEEP_EVERY: float = Field(2, gt=0, description="Seconds between two rounds of upkeep.")
+    UPKEEP_EVERY: float = Field(2, gt=0, description="Seconds between two passes of upkeep.")
     OPEN_MATCH_HOURS: float = Field(
         48, ge=0, description="Hours after its last move at which an open match of a person ends; 0: never."
     )

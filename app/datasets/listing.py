@@ -106,7 +106,7 @@ LIST: Listing[Dataset] = Listing(
         attribute(Dataset.words, Phrase("Words"), numeric=True),
         ListColumn("sha256", Phrase("SHA-256"), lambda each: each.row.sha256, seen=NOWHERE),
         attribute(Dataset.unusable_at, Phrase("Unusable since, UTC"), "unusable_since", numeric=True, seen=COMMANDS),
-        attribute(Dataset.created_at, Phrase("Made, UTC"), numeric=True),
+        attribute(Dataset.created_at, Phrase("Created, UTC"), numeric=True),
         *tag_columns(DATASET),
     ),
     items=lambda _session, rows: [DatasetListItem(row) for row in rows],

@@ -1,4 +1,4 @@
-"""Training jobs as a kind of jobs: one worker runs one training."""
+"""Training jobs as a kind of job: one worker runs one training."""
 
 from datetime import datetime, timedelta
 

@@ -150,7 +150,7 @@ LIST: Listing[TrainingJob] = Listing(
         TRAINING,
         attribute(TrainingJob.method, Phrase("Method")),
         attribute(TrainingJob.loss, Phrase("Loss"), digits="0.000", numeric=True),
-        model_column("base", Phrase("From"), TrainingJob.base_id, none=Phrase("nothing")),
+        model_column("base", Phrase("Base"), TrainingJob.base_id, none=Phrase("nothing")),
         ListColumn(
             "dataset",
             Phrase("Dataset"),

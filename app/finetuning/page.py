@@ -84,7 +84,7 @@ PAGE: JobPage[TrainingJob] = JobPage(
     figures=figures_of,
     told=("steps", "eval_loss", "best_loss", "best_step", "remote_status", "trained_tokens", "cost"),
     sections=[
-        Section(ASKED, "Recipe", _RECIPE),
+        Section(ASKED, "Settings used", _RECIPE),
         Section("recipe", "Settings", fragment="job-recipe.html", beside=True),
     ],
 )

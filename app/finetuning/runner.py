@@ -123,8 +123,8 @@ class _TrainingRunner:
         while not self._backend.collect(self._files):
             if deaths >= lifecycle.MOST_DEATHS:
                 raise AppError(
-                    f"the training or its worker was killed {deaths} times without a new step between, as for want of"
-                    " memory; lower batch and raise accumulation by as much"
+                    f"the training or its worker was killed {deaths} times without a new step between, probably for"
+                    " lack of memory; lower batch and raise accumulation by as much"
                 )
             if deaths and self._context.stopping.wait(PAUSE):
                 return False

@@ -117,7 +117,7 @@ class ChainedKind(JobKind[R], Generic[R]):
         """
         found = part.row(session)
         if found.status in _OVER:
-            why = found.error or f"it was {found.status}"
+            why = found.error or f"its status is {found.status}"
             line = reached(own_budget(row), self.spent_by_jobs(session, row)) if stopped_by_budget(found) else None
             fail(row, line or f"{part.kind.name} {part.number}: {why}")
         return bool(found.status == states.DONE)

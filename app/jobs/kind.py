@@ -1,4 +1,4 @@
-"""A kind of jobs, and the lifecycle that all kinds share: taken by lease, renewed, released, cancelled, resumed.
+"""A kind of job, and the lifecycle that all kinds share: taken by lease, renewed, released, cancelled, resumed.
 
 `app/jobs/states.py` describes the transitions between states. A kind names its differences and overrides methods:
 `app/rounds/job.py` leases parts of a round, `app/jobs/chained.py` passes cancelling on. Nothing here commits.
@@ -43,7 +43,7 @@ def requester_of(row: Any) -> Requester | None:
 
 @dataclass(frozen=True, eq=False)
 class JobKind(Generic[R]):
-    """The distinguishing properties of a kind of jobs.
+    """The distinguishing properties of a kind of job.
 
     `runner` is "module:function", loaded by the worker that calls it with its context and a job's number.
     """

@@ -1,7 +1,7 @@
 """Tags and notes of jobs, and of other things with a kind and a number: added, removed, read for lists. Nothing
 commits.
 
-The tables are named here, not imported: app/models, which declares them, is a layer above all kinds of jobs.
+The tables are named here, not imported: app/models, which declares them, is a layer above all kinds of job.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from app.core.extensions import Model
 from app.core.lists import NOWHERE, ListColumn
 from app.core.validation import is_storable
 
-MODEL, DATASET = "model", "dataset"  # tagged besides the kinds of jobs
+MODEL, DATASET = "model", "dataset"  # tagged besides the kinds of job
 MOST_TAGS, LONGEST_TAG, LONGEST_NOTE = 20, 40, 2000
 
 

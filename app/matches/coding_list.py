@@ -50,8 +50,8 @@ LIST: Listing[Coding] = Listing(
         ListColumn(
             "coders", Phrase("Coders"), lambda each: [*map(_coder, each.coders)] or None, none=Phrase("nobody yet")
         ),
-        attribute(Coding.created_by, Phrase("Made by")),
-        attribute(Coding.created_at, Phrase("Made, UTC"), numeric=True),
+        attribute(Coding.created_by, Phrase("Created by")),
+        attribute(Coding.created_at, Phrase("Created, UTC"), numeric=True),
     ),
     items=_coding_items,
 )

@@ -67,7 +67,7 @@ WHOLE_MOVES = ExportTable(
         Column("seat", "integer", "The seat that moved.", "0 | 1"),
         Column("role", "text", "The role of that seat.", " | ".join(roles_of_seat(0, 1))),
         Column("player", "text", "Who sat in that seat.", PLAYERS, lambda row: player_of(row.seat_kind, row.model)),
-        Column("kind", "text", "What the move was taken for.", "message | proposal | declaration"),
+        Column("kind", "text", "The kind of move, as it was parsed.", "message | proposal | declaration"),
         Column("text", "text", "The move, word for word. NA and null are words, too: pandas keeps them with"
                ' keep_default_na=False, na_values=[""].', "[message] hello | [propose] (1 books, 2 hats, 0 balls)",
                lambda row: row.body["text"]),
@@ -137,8 +137,8 @@ _WHOLE_GENERATIONS = ExportTable(
         Column("player", "text", "The model, as the registry and matches.csv name it.", "a name"),
         Column("model", "text", "The name that the server gave itself.", "a name"),
         Column("prompt", "json", "The exact prompt, as chat messages.", '[{"content": "…", "role": "user"}]'),
-        Column("text", "text", "What came back, word for word.", "empty when nothing did"),
-        Column("sampling", "json", "What was asked for beside the prompt, and the reason that the server gave for"
+        Column("text", "text", "The answer, word for word.", "empty when nothing did"),
+        Column("sampling", "json", "The sampling parameters that were sent, and the reason that the server gave for"
                " the end of the text. `sampling_state` says whether the temperature is known to have an effect (sent),"
                " was refused, or may be ignored (unverified).",
                '{"finish_reason": "stop", "max_tokens": 200, "sampling_state": "unverified", "temperature": 1.0}'),
@@ -156,20 +156,20 @@ _WHOLE_GENERATIONS = ExportTable(
         Column("log_probs", "json", "The natural logarithm of the probability of each of these tokens, before masks,"
                " temperature and limits of the sampling.", "[-0.693147, -1.386294, -0.000021]; empty for other models",
                _log_probs),
-        Column("reasoning", "text", "What the model thought before, where its server shows it: neither the partner nor"
+        Column("reasoning", "text", "The reasoning before the answer, where the server shows it: neither the partner nor"
                " a later prompt has it.", "empty when nothing was shown"),
         Column("cached_tokens", "integer", "Those of prompt_tokens that the server had in its cache.",
                "empty where it does not count them"),
         Column("reasoning_tokens", "integer", "Those of completion_tokens that are reasoning.",
                "empty where the server does not count them"),
-        Column("outcome", "text", "What came of it: a move, or why there is none.",
+        Column("outcome", "text", "The outcome: a move, or why there is none.",
                " | ".join(get_args(Outcome)) + "; empty for other models and earlier releases"),
         Column("cache_write_tokens", "integer", "Those of prompt_tokens that the server wrote to its cache.",
                "empty where it does not count them"),
         Column("cost", "number", "What the call cost, in US dollars.",
                "0.00042; empty where it is unknown, for models that run here and for earlier releases"),
-        Column("cost_source", "text", "By what the cost is known: what the server said, or the tokens and the model's"
-               " prices of then; an estimate by the length of the texts where the server counts no tokens.",
+        Column("cost_source", "text", "The source of the cost: reported by the server, or computed from the tokens and the"
+               " model's prices at that time; where the server counts no tokens, estimated by the length of the texts.",
                " | ".join(get_args(CostSource)) + "; empty without a cost"),
     ),
     _generations(),

@@ -162,7 +162,7 @@ WHOLE_MATCHES = ExportTable(
                lambda row: row.place),
         Column("game", "text", "What was played.", "negotiation | taboo"),
         Column("config", "json", "The settings of the game, with everything that was drawn.", "an object, keys sorted"),
-        Column("seed", "text", "What all that is random in the match was drawn from.",
+        Column("seed", "text", "The random seed of the match.",
                "a whole number from 0, up to 62 bits, more than a spreadsheet keeps: a guarded file has an apostrophe"
                " before one of more than 15 digits"),
         Column("status", "text", "Whether the match is over.", "waiting | playing | over"),
@@ -185,7 +185,7 @@ WHOLE_MATCHES = ExportTable(
                "true | false, false without a deal; empty in other games and until it is over"),
         Column("started_at", "time", "When the match began.", "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z"),
         Column("ended_at", "time", "When the match ended.", "ISO 8601 in UTC; empty until it is over"),
-        Column("words", "integer", "Words of all accepted moves, prefixes included; what is between blanks.",
+        Column("words", "integer", "Words of all accepted moves, prefixes included; a word is text between blanks.",
                "from 0; empty until it is over"),
         Column("tokens", "integer", "Tokens of the models' accepted moves, prefixes included, as their servers count.",
                "from 0; empty where no server counts them, and outside rounds"),

@@ -160,7 +160,7 @@ def _prepared(context: JobContext, kind: JobKind[Any], number: int, worker: type
         row = kind.get(session, number)
         if row.lease_count >= MOST_DEATHS:
             again = Phrase("`flask %(kind)s resume %(number)s` tries again", kind=kind.name, number=number)
-            raise AppError(f"{row.lease_count} workers died at it, with no call answered between; {again}")
+            raise AppError(f"{row.lease_count} workers died while running it, and no call was answered in between; {again}")
         return worker(context, session, row)
 
 

@@ -19,7 +19,7 @@ class Removal(Model):
     __table_args__ = (UniqueConstraint("kind", "number", "in_force"),)
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    kind: Mapped[str] = mapped_column(String(20))  # model | dataset | the name of a kind of jobs
+    kind: Mapped[str] = mapped_column(String(20))  # model | dataset | the name of a kind of job
     number: Mapped[int]
     name: Mapped[str] = mapped_column(String(200))  # its name at that time
     by: Mapped[str] = mapped_column(String(80))  # the name of an experimenter, or "the command line"

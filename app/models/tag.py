@@ -16,7 +16,7 @@ class Tag(Model):
     __table_args__ = (UniqueConstraint("kind", "number", "name"), Index("ix_tag_kind_name", "kind", "name"))
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    kind: Mapped[str] = mapped_column(String(20))  # the name of a kind of jobs; model; dataset
+    kind: Mapped[str] = mapped_column(String(20))  # the name of a kind of job; model; dataset
     number: Mapped[int]
     name: Mapped[str] = mapped_column(String(40))
     by: Mapped[str] = mapped_column(String(80))

@@ -1,4 +1,4 @@
-"""Pushes as a kind of jobs: one worker sends the files of one model or dataset."""
+"""Pushes as a kind of job: one worker sends the files of one model or dataset."""
 
 from app.core.errors import Phrase
 from app.core.queues import BATCH

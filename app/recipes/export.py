@@ -23,9 +23,9 @@ from app.recipes.tables import TableCell, cells_of
 
 STEP_COLUMNS = (
     Column("step", "text", "The step, with the values of its loops.", "its key", lambda line: line.key),
-    Column("do", "text", "What is done.", "a kind of steps", lambda line: line.do),
+    Column("do", "text", "The kind of step.", "a kind of steps", lambda line: line.do),
     Column("job", "text", "Its job.", "kind and number", lambda line: line.job and str(line.job)),
-    Column("status", "text", "What its status is called.", "empty: not begun", lambda line: line.status),
+    Column("status", "text", "Its status.", "empty: not begun", lambda line: line.status),
     Column("made", "text", "A model, or datasets.", "names", lambda line: "; ".join(map(str, line.made))),
     Column("figures", "json", "Its figures or its table.", "JSON", lambda line: _figures_as_json(line)),
 )
@@ -87,12 +87,12 @@ def _figure_table_columns(variables: Sequence[str]) -> Iterator[Column]:
     yield Column("step", "text", "The step whose figure it is.", "its name")
     for name in variables:
         yield Column(name, "text", "A variable of its loops.", "a value", partial(_variable, name))
-    yield Column("model", "text", "The model that it is of.", "a name; empty for a mean")
-    yield Column("figure", "text", "Which figure.", "its name")
+    yield Column("model", "text", "The model that it describes.", "a name; empty for a mean")
+    yield Column("figure", "text", "The name of the figure.", "its name")
     yield Column("value", "number", "The figure.", "a number")
     yield Column("low", "number", "Lower end of its 95 % interval.", "empty where there is none")
     yield Column("high", "number", "Upper end of its 95 % interval.", "empty where there is none")
-    yield Column("n", "number", "Of how many it is taken.", "matches, items, runs or seeds")
+    yield Column("n", "number", "The size of the sample.", "matches, items, runs or seeds")
 
 
 def _variable(name: str, cell: TableCell) -> str:

@@ -30,7 +30,7 @@ class EvaluateSpec(JobSpec):
         use="player",
     )
     beside: str | None = asked(
-        "Beside",
+        "Compared with",
         "An evaluation of the same matches: figures say how many times its mean score this one’s is.",
         None,
         unset="none",

@@ -62,7 +62,7 @@ def open_stop(session: Session) -> SpendingStop | None:
 def spending_limit(session: Session, settings: Settings) -> str | None:
     """The reason, in one line for people, why no further call of a paid model may begin; None if there is none."""
     if (stop := open_stop(session)) is not None:
-        return f"everything that spends was stopped by {stop.by} at {stop.at:%Y-%m-%d %H:%M} UTC; end that stop first"
+        return f"all spending was stopped by {stop.by} at {stop.at:%Y-%m-%d %H:%M} UTC; end that stop first"
     found = spending_of_period(session, settings)
     return None if found is None else found.line
 

@@ -22,8 +22,8 @@ from app.reports.report import KeyFigure, ReportTable
 
 
 class CampaignControl(NamedTuple):
-    """The control of a campaign: its evaluated iterations, the gain of its last model over its base, and the lead of
-    the campaign's last model over its last model.
+    """The control of a campaign: its evaluated iterations, the gain of its final model over its base, and the lead of
+    the campaign's final model over its final model.
     """
 
     row: Campaign
@@ -38,7 +38,7 @@ def evaluated_iterations(session: Session, number: int) -> list[IterationResult]
 
 
 def arm_of(row: Campaign, found: Sequence[IterationResult]) -> GainArm:
-    """A campaign as an arm, by the evaluations of its base and of its last model."""
+    """A campaign as an arm, by the evaluations of its base and of its final model."""
     rounds = [each.evaluation_id for each in (*found[:1], *found[1:][-1:]) if each.evaluation_id]
     return GainArm(row.name, {None: (rounds[0], rounds[1])} if len(rounds) == 2 else {})
 
@@ -55,7 +55,7 @@ def read_control(session: Session, row: Campaign, found: Sequence[IterationResul
         raise Conflict(
             "control",
             expected=Phrase(
-                "another campaign whose base and last model were evaluated on the same matches as campaign %(number)s",
+                "another campaign whose base and final model were evaluated on the same matches as campaign %(number)s",
                 number=row.id,
             ),
             got=other.id,

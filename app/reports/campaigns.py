@@ -52,7 +52,7 @@ _CONTROL = (
 )
 _CONTROL_AGAIN = (
     "The control is run after the campaign, in the same way. Each run has a report of its own; the difference between"
-    " their last models is in neither."
+    " their final models is in neither."
 )
 
 

@@ -258,7 +258,7 @@ LIST: Listing[RoundRow] = Listing(
         ListColumn("rounds", Phrase("Rounds"), lambda line: len(line.members) or None, numeric=True, seen=NOWHERE),
         attribute(RoundRow.seed, Phrase("Seed"), seen=NOWHERE),
         title=Phrase("Round"),
-        done=Phrase("Matches over"),
+        done=Phrase("Finished matches"),
         name=_name_or_players,
         subject=lambda line: (
             Phrase("cross-play %(number)s", number=line.row.id) if line.members else ROUND.subject(line.row.id)

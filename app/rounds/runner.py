@@ -274,7 +274,7 @@ class _RoundRunner:
         taken = ranges.take(session, self._round_id, self._context.owner, self._lease, in_hand)
         if taken is not None and taken.leases >= MOST_DEATHS:
             raise RoundBlocked(
-                f"{taken.leases} workers died at the matches {taken.start} to {taken.stop - 1}; `flask round resume`"
+                f"{taken.leases} workers died while playing the matches {taken.start} to {taken.stop - 1}; `flask round resume`"
                 " tries them again"
             )
         return taken, taken is not None or not ranges.all_done(session, self._round_id)

@@ -64,7 +64,7 @@ class RoundSampling(SpecPart):
         le=100_000,
     )
     max_tokens: int | None = asked(
-        "Most tokens of a move",
+        "Maximum tokens per move",
         "Longer output is cut off.",
         None,
         unset="the game’s limit",

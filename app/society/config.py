@@ -70,7 +70,7 @@ class SocietySettings(SpecPart):
         "First memories", "Questions and answers that each agent remembers at the start.", 50, ge=0
     )
     temperature: float = asked("Temperature", "For every call.", 1.0, ge=0, le=2)
-    max_tokens: int = asked("Longest answer", "Maximum tokens per call.", 256, ge=8, le=4096)
+    max_tokens: int = asked("Maximum answer length", "Maximum tokens per call.", 256, ge=8, le=4096)
 
     @model_validator(mode="after")
     def _enough_agents(self) -> Self:

@@ -142,7 +142,7 @@ LIST: Listing[Society] = Listing(
             "observers", Phrase("Observers"), lambda each: [observer["model"] for observer in each.row.observers]
         ),
         title=Phrase("Society"),
-        done=Phrase("Interactions over"),
+        done=Phrase("Finished interactions"),
         sort_done=Society.interactions,
         notes=lambda each: [Phrase("imported")] if each.row.imported else [],
     ),

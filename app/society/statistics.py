@@ -161,9 +161,9 @@ ITERATION_COLUMNS = _iteration_columns()
 DATA_COLUMNS = (
     Column("type", "text", "The type of rows.", " | ".join(ROW_TYPES), lambda row: row.row_type),
     Column("model", "text", "Who wrote the responses.", "a model's name; empty for all", lambda row: row.model),
-    Column("found", "integer", "Responses that there were.", "from 1", lambda row: row.tally.found),
+    Column("found", "integer", "Responses available.", "from 1", lambda row: row.tally.found),
     Column("kept", "integer", "Responses that are in a row.", "from 0", lambda row: row.tally.kept),
-    Column("dropped", "number", "The share of them that is in none.", "0 to 1", lambda row: row.tally.dropped_share),
+    Column("dropped", "number", "The share of them that is in no row.", "0 to 1", lambda row: row.tally.dropped_share),
     Column("rating", "number", "Their mean rating.", "1 to 7; empty without one", lambda row: row.tally.mean_rating),
     *(_reason_column(reason) for reason in REASONS),
 )

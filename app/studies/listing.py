@@ -188,7 +188,7 @@ WAVES: Listing[Wave] = Listing(
             lambda each, completed: Done(completed, each.row.settings["places"]),
             type="number",
         ),
-        computed("here", Phrase("Here now"), _people_count(_OF_WAVE, Enrolment.ending.is_(None)), numeric=True),
+        computed("here", Phrase("Active now"), _people_count(_OF_WAVE, Enrolment.ending.is_(None)), numeric=True),
         computed("entered", Phrase("Entered"), _people_count(_OF_WAVE), numeric=True),
         computed("places", Phrase("Places"), Wave.settings["places"].as_integer(), numeric=True, seen=NOWHERE),
         attribute(Wave.created_at, Phrase("Opened, UTC"), "opened_at", numeric=True),

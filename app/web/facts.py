@@ -20,7 +20,7 @@ _FACTS: Mapping[str, str] = {
     "refused": N_("Refused by the server, not sent"),
     "engine": N_("Engine"), "server": N_("Server"),
     "first": N_("Moves first"), "guess": N_("Guess"), "right": N_("Guessed right"),
-    "lenient": N_("Lenient reading of moves"), "limit": N_("Most moves"), "max_new_tokens": N_("Most tokens of a move"),
+    "lenient": N_("Lenient reading of moves"), "limit": N_("Maximum moves"), "max_new_tokens": N_("Maximum tokens per move"),
     "prompt_sha256": N_("Hash of the prompt's tokens"), "said": N_("Word said"),
     "structured": N_("Moves as JSON"),
     "tokenizer": N_("Tokenizer"), "values": N_("Worth to each seat"), "word": N_("Word"),

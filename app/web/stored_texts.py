@@ -37,21 +37,21 @@ STORED = (
         "budget of %(budget)s a day of this installation reached: %(spent)s spent since %(day)s, UTC; raise"
         " SPENDING_LIMIT_USD or wait for the next day"
     ),
-    N_("everything that spends was stopped by %(name)s at %(moment)s UTC; end that stop first"),
+    N_("all spending was stopped by %(name)s at %(moment)s UTC; end that stop first"),
     N_("internal error %(reference)s: %(what)s; the log says more under this reference"),
     N_("something broke"),
     N_("internal error: %(what)s ended with exit code %(code)s; its log says where"),
     N_("%(what)s ended with exit code %(code)s and said nothing"),
     *(N_("the training"), N_("the benchmark")),
-    *(N_("it was cancelled"), N_("it was failed")),
-    N_("%(count)s workers died at it, with no call answered between"),
-    N_("%(count)s workers died at the matches %(first)s to %(last)s; `flask round resume` tries them again"),
+    *(N_("its status is cancelled"), N_("its status is failed")),
+    N_("%(count)s workers died while running it, and no call was answered in between"),
+    N_("%(count)s workers died while playing the matches %(first)s to %(last)s; `flask round resume` tries them again"),
     N_(
-        "the training or its worker was killed %(count)s times without a new step between, as for want of memory; lower"
-        " batch and raise accumulation by as much"
+        "the training or its worker was killed %(count)s times without a new step between, probably for lack of memory;"
+        " lower batch and raise accumulation by as much"
     ),
     N_(
-        "the benchmark or its worker was killed %(count)s times without a task scored between, as for want of memory;"
+        "the benchmark or its worker was killed %(count)s times without a task scored between, probably for lack of memory;"
         " lower batch"
     ),
     N_("the disk of %(folder)s is full; make room and resume the job"),

@@ -67,8 +67,8 @@ FROM_BELOW = (
         N_("resampling"),
         N_("won"),
         N_("lost"),
-        N_("a base that hardly scored"),
-        N_("shares that are the same in every resample"),
+        N_("a base score close to 0"),
+        N_("shares that never vary across resamples"),
     ),
     *(N_("generated contexts"), N_("target words"), N_("what each match draws")),  # the material of campaigns
     *(N_("fewer than 10 ratings"), N_("fewer than 10 questions"), N_("fewer than 10 agents")),

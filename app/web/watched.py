@@ -67,5 +67,5 @@ class _WatchedRounds(WatchedKind):
 
 
 def watched_kinds() -> list[WatchedKind]:
-    """All kinds of jobs, each as it is watched."""
+    """All kinds of job, each as it is watched."""
     return [_WatchedRounds(kind) if kind is ROUND else WatchedKind(kind) for kind in JOB_KINDS]

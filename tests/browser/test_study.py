@@ -124,7 +124,7 @@ def test_what_was_typed_survives_a_refusal_a_lost_connection_and_a_restart(
     page.locator("[name='felt.kind'][value='4']").press("Enter")
     expect(page.locator(".goal-words")).to_be_visible()
     page.get_by_role("link", name="Leave the study").click()
-    assert heading(page) == "Stop, or take something back"
+    assert heading(page) == "Stop, or withdraw consent"
     assert faults(page) == []
 
 

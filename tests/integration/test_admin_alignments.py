@@ -150,7 +150,7 @@ def test_an_alignment_is_started_from_the_form(
         ({"raters": ["scripted"]}, "raters", "Raters: expected a model that answers chats"),
         ({"size": "1"}, "size", "Size: expected a whole number from 2 to 40"),
         ({"critics": "4"}, "critics", "Critics: expected fewer than the 4 agents"),
-        ({"max_tokens": "1"}, "max_tokens", "Longest answer: expected a whole number from 8 to 4096"),
+        ({"max_tokens": "1"}, "max_tokens", "Maximum answer length: expected a whole number from 8 to 4096"),
         ({"embedder": "nothing"}, "embedder", "Embedder: expected one of tfidf"),
         ({"sft": "speed = 3"}, "sft", "speed"),
         ({"train": "max_steps = many"}, "train", "expected a whole number"),

@@ -418,7 +418,7 @@ def test_a_campaign_is_started_from_a_models_page(
     assert len(material_of(engine, 1)["held_out"]) == 20
     page = text_of(client.get("/admin/campaigns/1").text)
     assert "It waits for a worker." in page
-    assert "Objective points of both (λ = 1) Most moves 50" in page
+    assert "Objective points of both (λ = 1) Maximum moves 50" in page
     assert all(each in page for each in ("Epochs: 12", "Learning rate: 0.001", "Sampling Temperature: 0.8"))
 
 

@@ -172,7 +172,7 @@ def test_what_a_match_was_begun_with_is_told_with_labels(client: FlaskClient, en
     for said in (
         f"On the table: {', '.join(map(str, SPLIT['counts']))}",
         f"Worth to each seat: {' / '.join(', '.join(map(str, row)) for row in SPLIT['values'])}",
-        "Objective: own points (λ = 0)", "Most moves: 50", "Moves first: second seat",
+        "Objective: own points (λ = 0)", "Maximum moves: 50", "Moves first: second seat",
     ):  # fmt: skip
         assert said in negotiation
     assert "Turns of each side: 5 ; Judge: strict: the word and its inflections ; Word: cat" in taboo

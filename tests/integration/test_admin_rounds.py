@@ -347,7 +347,7 @@ def test_an_estimate_says_what_it_is_based_on(
         add_api_model(session, "stub", None, ["negotiation"], options)
     asked = form(model_0="stub", model_1="stub", matches="200", action="estimate")
     before = client.post("/admin/rounds/new", data=asked)
-    assert "has not played this game yet, so typical figures stand in" in before.text
+    assert "has not played this game yet, so typical figures are used" in before.text
     assert "no prices known" in before.text
     number = make_round(engine, "stub", matches=6)
     play(engine, settings, number)

@@ -104,7 +104,7 @@ def test_a_society_is_started_from_the_form(client: FlaskClient, engine: Engine,
     [
         ({"size": "1"}, "size", "Size: expected a whole number from 2 to 40, got '1'"),
         ({"critics": "4"}, "critics", "Critics: expected fewer than the 4 agents of the grid, got 4"),
-        ({"max_tokens": "much"}, "max_tokens", "Longest answer: expected a whole number from 8 to 4096, got 'much'"),
+        ({"max_tokens": "much"}, "max_tokens", "Maximum answer length: expected a whole number from 8 to 4096, got 'much'"),
         ({"share scripted-agent": ""}, "agents", "Agents: expected"),
         ({"share scripted-agent": "-1"}, "agents", "Agents: expected a number above 0"),
         ({"observers": []}, "observers", "Observers: expected"),
@@ -171,7 +171,7 @@ def test_an_estimate_starts_nothing_and_a_dear_society_is_asked_about(
     client = signed_in(app)
     paid = {**FORM, "share scripted-agent": "", "share paid": "1"}
     page = client.post("/admin/societies/new", data={**paid, "action": "estimate"}).text
-    assert "paid: was never called in a society, so typical figures stand in." in texts(page)
+    assert "paid: was never called in a society, so typical figures are used." in texts(page)
     assert "Calls, about 64" in texts(page)
     asked = client.post("/admin/societies/new", data=paid)
     assert (asked.status_code, enqueued) == (200, [])

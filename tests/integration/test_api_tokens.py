@@ -1,4 +1,4 @@
-"""Tokens of programs: made on the account page and by a command, shown once, revoked."""
+"""API tokens: made on the account page and by a command, shown once, revoked."""
 
 import json
 import re

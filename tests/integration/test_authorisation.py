@@ -182,7 +182,7 @@ ROUTES: dict[str, Row] = {
     "GET /admin/notices": experimenters("200"),
     "POST /admin/notices": experimenters("400"),  # without an action
     "POST /admin/tags/<kind>/<int:number>": experimenters("400"),  # without an action
-    "GET /admin/run/<name>/<int:number>": experimenters("404"),  # no such kind of jobs
+    "GET /admin/run/<name>/<int:number>": experimenters("404"),  # no such kind of job
     "GET /admin/spend/storage": experimenters("200"),
     "POST /admin/spend/storage": experimenters("400"),  # without an action
     "GET /admin/spend/removed": experimenters("200"),

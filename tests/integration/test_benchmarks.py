@@ -194,7 +194,7 @@ def test_a_process_that_dies_again_and_again_is_given_up(
     row = row_of(engine, number)
     assert row.status == states.FAILED
     assert row.error == (
-        "the benchmark or its worker was killed 5 times without a task scored between, as for want of memory;"
+        "the benchmark or its worker was killed 5 times without a task scored between, probably for lack of memory;"
         " lower batch"
     )
 

@@ -239,7 +239,7 @@ def test_a_round_that_somebody_cancels_stops_the_campaign_which_goes_on_when_it_
     with writing(engine) as session:
         ROUND.cancel(session, 1)
     assert go_on(engine, settings, number) is None
-    assert row_of(engine, number).error == "round 1: it was cancelled"
+    assert row_of(engine, number).error == "round 1: its status is cancelled"
     with writing(engine) as session:
         CAMPAIGN.resume(session, number, queued=False)
     playing.play(engine, settings, 1)

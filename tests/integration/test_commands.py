@@ -24,7 +24,7 @@ PRODUCT = [
     for path in (ROOT / folder).rglob(kind)
 ]
 OPTION = re.compile(r"--[a-z][\w-]*")
-A_KIND = re.compile(r"KIND|tally|%\(kind\)s|\{self\.kind\.name\}")  # stands for every kind of jobs
+A_KIND = re.compile(r"KIND|tally|%\(kind\)s|\{self\.kind\.name\}")  # stands for every kind of job
 NAMES = [*dict.fromkeys((*json.loads(LIST.read_text(encoding="utf-8")), *(kind.name for kind in JOB_KINDS)))]
 Words = tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""docs/adding-a-job.md is taken at its word: its one block makes a kind of jobs with commands, pages and upkeep."""
+"""docs/adding-a-job.md is taken at its word: its one block makes a kind of job with commands, pages and upkeep."""
 
 import importlib
 import json

@@ -154,7 +154,7 @@ def test_chosen_columns_are_kept_for_whoever_chose_them(filled: Engine, app: Fla
         assert heads == ["Round", "Seed", "Requested by"]
     assert "Seed</a></th>" not in client.get("/admin/rehearsals").text
     assert client.post("/admin/lists/rounds/columns", data={"back": "//elsewhere"}).location == "/admin/rounds"
-    assert "Matches over" in client.get("/admin/rounds").text
+    assert "Finished matches" in client.get("/admin/rounds").text
     assert client.post("/admin/lists/rounds/columns", data={"column": "colour"}).status_code == 400
     assert client.post("/admin/lists/nothing/columns").status_code == 404
 

@@ -26,7 +26,7 @@ def part(client: FlaskClient, name: str) -> str:
 def test_an_empty_parlor_needs_nobody_and_runs_nothing(app: Flask) -> None:
     browser = signed_in(app)
     assert "Nothing needs attention." in part(browser, "needs")
-    assert "Nothing runs." in part(browser, "runs")
+    assert "Nothing is running." in part(browser, "runs")
     assert "Nobody has come today." in part(browser, "people")
 
 

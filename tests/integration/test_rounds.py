@@ -282,7 +282,7 @@ def test_parts_that_kill_their_workers_stop_the_round(engine: Engine, settings: 
     play(engine, settings, round_id)
     row = row_of(engine, round_id)
     assert row.status == states.FAILED
-    assert row.error == "10 workers died at the matches 0 to 3; `flask round resume` tries them again"
+    assert row.error == "10 workers died while playing the matches 0 to 3; `flask round resume` tries them again"
     with writing(engine) as session:
         ROUND.resume(session, round_id, queued=False)
     play(engine, settings, round_id)

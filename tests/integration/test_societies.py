@@ -294,7 +294,7 @@ def test_a_society_whose_workers_die_at_once_is_given_up_until_somebody_resumes_
     row = row_of(engine, number)
     assert (row.status, row.error, row.calls) == (
         states.FAILED,
-        "10 workers died at it, with no call answered between; `flask society resume 1` tries again",
+        "10 workers died while running it, and no call was answered in between; `flask society resume 1` tries again",
         0,
     )
     with writing(engine) as session:

@@ -1,4 +1,4 @@
-"""What models have cost, on the page, in its file and by the command; and one stop for everything that spends."""
+"""What models have cost, on the page, in its file and by the command; and one stop for all spending."""
 
 import csv
 import io
@@ -292,7 +292,7 @@ def test_a_stop_ends_jobs_and_calls_and_can_be_undone(
     play(engine, settings, done)
     client = signed_in(app)
     page = client.get("/admin/spend").text
-    assert "Stop everything that spends" in page
+    assert "Stop all spending" in page
     name = row_of(engine, waiting).name
     assert f'{name}</a> <span class="soft small nowrap">round {waiting}</span>' in page
     assert 'data-name="spend-by-day"' in page
@@ -301,14 +301,14 @@ def test_a_stop_ends_jobs_and_calls_and_can_be_undone(
     assert row_of(engine, done).status == states.DONE
     assert "Spending is stopped." in client.get("/admin/spend").text
     with reading(engine) as session:
-        assert "everything that spends was stopped by" in (spending_limit(session, settings) or "")
+        assert "all spending was stopped by" in (spending_limit(session, settings) or "")
     with writing(engine) as session:
         paid = session.scalars(select(LanguageModel).where(LanguageModel.name == "haggler")).one()
         with pytest.raises(Conflict, match="calls of paid models are stopped for now"):
             start_match_against(session, settings, "negotiation", paid)
     later = make_round(engine, "haggler", "scripted", matches=2)
     play(engine, settings, later)
-    assert "everything that spends was stopped" in (row_of(engine, later).error or "")
+    assert "all spending was stopped" in (row_of(engine, later).error or "")
     refused = client.post("/admin/spend", data={"action": "stop"})
     assert refused.status_code == 409
     assert "flask spend resume" in refused.text

@@ -41,7 +41,7 @@ Batch = Annotated[
     Field(
         ge=1,
         title="Batch",
-        description="Rows at once on a device.",
+        description="Rows per device and forward pass.",
         json_schema_extra={"unit": "rows", "rank": 3},
     ),
 ]
@@ -128,13 +128,13 @@ class Config(BaseModel):
     max_length: int | None = Field(
         default=None,
         ge=8,
-        title="Longest sequence",
+        title="Maximum sequence length",
         description="Tokens in a sequence, at most.",
         json_schema_extra={"unit": "tokens", "unset": "the model's own"},
     )
     too_long: Literal["truncate", "skip", "refuse"] = Field(
         default=TRUNCATE,
-        title="Longer moves",
+        title="Moves that are too long",
         description="What happens to a move or response that does not fit even without older turns before it: its end "
         "is cut, it is left out, or the training is refused.",
     )
@@ -151,7 +151,7 @@ class Config(BaseModel):
     max_steps: int | None = Field(
         default=None,
         ge=1,
-        title="Most steps",
+        title="Maximum steps",
         description="Optimizer steps, whatever `epochs` says.",
         json_schema_extra={"unit": "steps", "unset": "none"},
     )
@@ -230,8 +230,8 @@ class Config(BaseModel):
     )
     log_every: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
         default=1,
-        title="Steps in an event",
-        description="Steps in a `step` event; `auto`: so many that there are 300 events at most.",
+        title="Steps per log event",
+        description="Steps per `step` event; `auto`: so many that there are 300 events at most.",
         json_schema_extra={"unit": "steps"},
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
@@ -335,7 +335,7 @@ class FromCheckpoint(Config):
     )
     keep_adapters: Switch = Field(
         default=False,
-        title="Adapters alone",
+        title="Keep adapters unmerged",
         description="Whether the output is the adapters alone, which need the base; else they are merged into it.",
         json_schema_extra={"needs": ["lora_rank"]},
     )

@@ -42,7 +42,7 @@ class OfflinePoConfig(WithReference, WithSupervisedRows):
         ge=0,
         lt=1,
         title="Decay of the running mean",
-        description="How much of a role's running mean stays when a row is added to it.",
+        description="The share of a role's running mean that is kept when a row is added.",
     )
 
 

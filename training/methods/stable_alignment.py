@@ -28,11 +28,11 @@ class StableAlignmentConfig(WithSupervisedRows):
         ge=0,
         allow_inf_nan=False,
         title="Margin",
-        description="How far apart the losses of the best and the worst rating are to be.",
+        description="How much the losses of the best and the worst possible rating should differ.",
     )
     max_flow: Switch = Field(
         default=False,
-        title="Largest difference",
+        title="Largest term only",
         description="Whether only the pair with the largest term counts, instead of the mean over pairs.",
     )
     ratio: float = Field(

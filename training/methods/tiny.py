@@ -25,8 +25,8 @@ class TinyConfig(Config):
     min_count: int = Field(
         default=2,
         ge=1,
-        title="Rarest word",
-        description="How often a word of the vocabulary occurs in the rows, at least.",
+        title="Minimum word count",
+        description="How often a word must occur in the rows to be in the vocabulary.",
     )
     max_words: int = Field(
         default=8000,

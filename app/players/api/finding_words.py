@@ -23,7 +23,7 @@ _EXTENTS: dict[Extent, Phrase] = {
 }
 _STRUCTURED: dict[Extent, Phrase] = {
     **_EXTENTS,
-    "yes": Phrase("kept to"),
+    "yes": Phrase("respected"),
     "ignored": Phrase("ignored: the server takes a schema and does not keep to it"),
 }
 
@@ -50,11 +50,11 @@ def in_words(findings: ServerFindings, options: ApiOptions) -> Iterator[Line]:
     yield Phrase("Tokens"), Phrase("counted") if findings.usage else Phrase("not counted")
     yield Phrase("Cached tokens"), Phrase("counted") if findings.cached_tokens else Phrase("not counted")
     if findings.cost:
-        yield Phrase("Cost"), Phrase("said with each answer")
+        yield Phrase("Cost"), Phrase("reported with each answer")
     yield Phrase("Log-probabilities"), _EXTENTS[findings.log_probs]
     yield Phrase("Structured output"), _STRUCTURED[findings.structured_output]
     if findings.streams:
-        yield Phrase("Events"), Phrase("sent though nobody asked for them; they are joined")
+        yield Phrase("Events"), Phrase("sent although not requested; they are joined")
     yield Phrase("Calls itself"), _own_name(findings)
     yield Phrase("Found by"), _calls(findings)
     for line in findings.unanswered:

@@ -112,9 +112,9 @@ def analysis_columns(scope: ExportScope) -> list[Column]:
         WAVE,
         Column("version", "integer", "The version of the study.", "from 1"),
         Column("arm", "text", "The arm.", "a name; empty before it was drawn"),
-        Column("device", "text", "What the person came with.", "desktop | tablet | phone"),
-        Column("stratum", "text", "Within which the arm was drawn.", "empty where all are one"),
-        Column("ending", "text", "How it ended.", "completed | withdrawn | …; empty for who is under way"),
+        Column("device", "text", "The person's device.", "desktop | tablet | phone"),
+        Column("stratum", "text", "The stratum within which the arm was drawn.", "empty where all are one"),
+        Column("ending", "text", "How it ended.", "completed | withdrawn | …; empty while active"),
         DATA,
         Column("excluded_by", "text", "The rules of the design that exclude the person, one after the other; a rule"
                " about a question that is asked several times holds if it holds once, and no rule holds for what the"

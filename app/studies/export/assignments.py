@@ -32,7 +32,7 @@ def _assignments(scope: ExportScope) -> StoredTable:
         PARTICIPANT,
         WAVE,
         data_column(scope),
-        Column("stratum", "text", "Within which the arm was drawn.", "empty where all are one", _of_body("stratum")),
+        Column("stratum", "text", "The stratum within which the arm was drawn.", "empty where all are one", _of_body("stratum")),
         Column("slot", "integer", "The place in the order of that stratum.", "from 0", _of_body("slot")),
         Column("arm", "integer", "The arm, by its place among those of the design.", "from 0", _of_body("arm")),
         time_column("at", "When it was drawn."),

@@ -15,7 +15,7 @@ from app.studies.export.scope import ExportScope
 TIME = "ISO 8601 in UTC, 2026-01-31T12:00:00.000Z"
 WITHDRAWN = "withdrawn"
 DATA_VALUES = f"counts | does not count | under way | {WITHDRAWN}"
-PARTICIPANT = Column("participant", "text", "The person, by an id that means nothing elsewhere.", "letters and digits")
+PARTICIPANT = Column("participant", "text", "The person, by a pseudonymous id.", "letters and digits")
 DATA = Column("data", "text", "Whether the data of the person counts as taken part.", DATA_VALUES)
 WAVE = Column("wave", "text", "The wave.", "a name")
 

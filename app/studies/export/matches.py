@@ -58,7 +58,7 @@ def _match_columns(scope: ExportScope) -> tuple[Column, ...]:
         data_column(scope),
         Column("arm", "text", "The person's arm.", "a name"),
         Column("position", "integer", "The number of the match among those that count.", "from 0; empty for practice"),
-        Column("practice", "boolean", "Whether it was for practice, so that it neither counts nor pays.",
+        Column("practice", "boolean", "Whether it was a practice match, which neither counts nor pays.",
                "true | false", lambda row: row.position is None),
         Column("block", "integer", "The number of its block.", "from 0; empty for practice",
                lambda row: _plan_for_match(row).get("block")),
@@ -66,11 +66,11 @@ def _match_columns(scope: ExportScope) -> tuple[Column, ...]:
                  "a label; empty for practice", _planned_condition_reader(factor)) for factor in scope.factors),
         Column("piece", "integer", "The piece of material that was planned, as in material.csv.",
                "from 0; empty for practice and without material", lambda row: _plan_for_match(row).get("piece")),
-        Column("own_seat", "integer", "Where the person sat.", "0 | 1"),
+        Column("own_seat", "integer", "The person's seat.", "0 | 1"),
         unless_withdrawn(Column(
-            "own_utility", "number", "What the person got, as in utility_0 or utility_1.", "7; empty until it is over",
+            "own_utility", "number", "The person's utility, as in utility_0 or utility_1.", "7; empty until it is over",
             lambda row: (row.utility_0, row.utility_1)[row.own_seat])),
-        Column("replaces", "text", "The match that a model broke off and that this one stands for.",
+        Column("replaces", "text", "The match, ended by a model's failure, that this one replaces.",
                "22 characters; empty for others", lambda row: (row.options or {}).get("replaces")),
         *(unless_withdrawn(column) if column.name in _PLAYED else column
           for column in WHOLE_MATCHES.columns if column.name not in _NOT_OF_STUDIES),

@@ -92,7 +92,7 @@ PEOPLE: Listing[Enrolment] = Listing(
         computed("arm", Phrase("Arm"), of_other(Arm.name, Arm.id == Enrolment.arm_id), none=Phrase("none yet")),
         computed(
             "matches",
-            Phrase("Matches over"),
+            Phrase("Finished matches"),
             of_other(
                 func.count(MatchRow.id),
                 (SeatRow.enrolment_id == Enrolment.id)

@@ -31,7 +31,7 @@ class _CampaignForm(JobForm[Campaign, CampaignSpec]):
         title=lazy_gettext("New campaign"),
         intro=lazy_gettext(
             "A model plays against itself, learns from its better transcripts, and plays again with what it has"
-            " learned. Workers carry it on; you can close this page."
+            " learned. Workers run it; you can close this page."
         ),
         start=lazy_gettext("Start the campaign"),
         back=lazy_gettext("Back to the campaigns"),

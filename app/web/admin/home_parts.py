@@ -276,10 +276,10 @@ _RUNS = (
 )
 _PEOPLE = (
     ListColumn("who", Phrase("Who"), lambda line: line.who),
-    ListColumn("here", Phrase("Here now"), lambda line: line.here, numeric=True),
+    ListColumn("here", Phrase("Active now"), lambda line: line.here, numeric=True),
     ListColumn("came", Phrase("Entered"), lambda line: line.came, numeric=True),
     ListColumn("finished", Phrase("Completed"), lambda line: line.finished, numeric=True),
     ListColumn("early", Phrase("Ended early"), lambda line: line.early, numeric=True),
-    ListColumn("over", Phrase("Matches over"), lambda line: line.over, numeric=True),
+    ListColumn("over", Phrase("Finished matches"), lambda line: line.over, numeric=True),
     ListColumn("aborted", Phrase("Aborted"), lambda line: line.aborted, numeric=True),
 )

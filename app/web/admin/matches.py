@@ -32,7 +32,7 @@ from app.web.admin.lists import ListFilter, ListPage, add_address, add_list
 from app.web.admin.proposals import asked_for, proposals_of, shares
 from app.web.translations import N_, game_titles
 
-_SEATS = (lazy_gettext("First"), lazy_gettext("Second"))
+_SEATS = (lazy_gettext("First seat"), lazy_gettext("Second seat"))
 _NAMES = ("first", "second")
 _SELDOM = {
     "match": N_("Match"), "round": N_("Round"), "campaign": N_("Campaign"), "study": N_("Study"), "arm": N_("Arm"),

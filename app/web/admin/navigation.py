@@ -96,7 +96,7 @@ def _lists_of(section: NavigationEntry) -> list[NavigationEntry]:
     ]
     below = _lists_below(section.path) if section.path else of_overview
     if section.path == "studies":
-        below = [NavigationEntry("studies/reports", gettext("Reports"), section.waiting), *below]
+        below = [NavigationEntry("studies/reports", gettext("Problem reports"), section.waiting), *below]
     elif section.path == "matches":
         below = [
             NavigationEntry("matches/transcripts", gettext("Transcripts")),

@@ -52,7 +52,7 @@ def spend() -> ResponseReturnValue:
 
 @blueprint.post("/spend")
 def act_on_spend() -> ResponseReturnValue:
-    """Stop everything that spends, or resume it."""
+    """Stop all spending, or resume it."""
     action, by = request.form.get("action"), requester().name
     try:
         if action == "stop":

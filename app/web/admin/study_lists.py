@@ -114,7 +114,7 @@ def _chosen_reports(_session: Session, given: Mapping[str, str]) -> Sequence[Col
 
 REPORTS_PAGE = ListPage(
     REPORTS,
-    lazy_gettext("Reports"),
+    lazy_gettext("Problem reports"),
     "studies/reports",
     intro=lazy_gettext("What people reported to you. A report does not reduce pay: look at it before you pay a wave."),
     about=lazy_gettext(

@@ -127,7 +127,7 @@ class CampaignSpec(TypedDict, total=False):
     partners: list[str]  # Fixed opponents, four at most. Figures against them are the model’s own, in each role.
     play_with: dict[str, float | Literal["equal"]]  # Plays with
     start_data: int | None  # Starts with the dataset
-    teacher: str | None  # An extra first iteration learns from what won when this stronger model played itself.
+    teacher: str | None  # An extra first iteration learns from the seats that scored above 0 when this stronger model played itself.
     start_method: str  # Rewards need matches that the base itself played.
     start_training: dict[str, Any]  # One a line, such as accumulation = 4.
     config: dict[str, Any]  # Such as objective=coop.
@@ -372,7 +372,7 @@ class DatasetRow(TypedDict, total=False):
     words: Any  # Words
     sha256: Any  # SHA-256
     unusable_since: Any  # Unusable since, UTC
-    created_at: str | None  # Made, UTC
+    created_at: str | None  # Created, UTC
     tags: Any  # Tags
     notes: Any  # Notes
 
@@ -397,7 +397,7 @@ class PersonRow(TypedDict, total=False):
     where: Any  # Where
     since: Any  # Since, UTC
     arm: Any  # Arm
-    matches: Any  # Matches over
+    matches: Any  # Finished matches
     ending: Any  # Ending
     pay: Any  # Pay
     currency: Any  # Currency
