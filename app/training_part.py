@@ -114,7 +114,7 @@ def require() -> None:
         )
 
 
-def note(found: Lacking | None) -> None:
+def record_missing(found: Lacking | None) -> None:
     """Record in the environment what is missing; None: nothing. Raises OSError."""
     if found is None:
         STATE.unlink(missing_ok=True)

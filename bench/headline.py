@@ -109,7 +109,7 @@ def by_iteration(campaigns: Sequence[Mapping[str, Any]]) -> str:
 
 
 def by_condition(campaigns: Sequence[Mapping[str, Any]]) -> str:
-    """The base and the final model of every campaign in every condition, beside the published model on the same game."""
+    """The base and the final model of every campaign and condition, beside the published model on the same game."""
     titles = [column.title for column in _SHOWN.values()]
     lines = [["campaign", "model", "evaluated", *titles]]
     for found in campaigns:

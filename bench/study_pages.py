@@ -36,7 +36,7 @@ from app.schema import upgrade
 from app.studies import batches, payments
 from app.studies.export.archive import read_one_moment, write_archive
 from app.studies.export.scope import find_scope
-from app.studies.progress import StudyProgress, advance, answer, note
+from app.studies.progress import StudyProgress, advance, answer, log_event
 from bench.processes import yardstick_ms
 from tests.enrolments import begin, break_off, enrol, finish, load_example, open_wave, play, time_moves
 from tests.experimenter import signed_in
@@ -146,7 +146,7 @@ def _withdrawn(session: Session, version: StudyVersion, wave: Wave) -> StudyProg
     match_id = break_off(session, progress, 3)
     while progress.step.key != "match 4":
         advance(session, progress, progress.step.key)
-    note(session, progress, "report", {"match": match_id, "text": "Nothing happened any more."})
+    log_event(session, progress, "report", {"match": match_id, "text": "Nothing happened any more."})
     return finish(session, progress, "withdrawn", minutes=8)
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, func, select, update
 from sqlalchemy.orm import Session
 
 from app.campaigns import lifecycle
-from app.campaigns.material import parted
+from app.campaigns.material import split_material
 from app.campaigns.spec import CampaignSpec
 from app.core.config import Settings
 from app.core.extensions import writing
@@ -103,7 +103,7 @@ def campaign_of(engine: Engine, base: str, name: str = "loop", *, queued: bool =
     alone = {"evaluation_temperature": "none", "partners": []}
     wanted = CampaignSpec.read({**small, **alone, "seed": 7, **spec, "base": base, "name": name})
     given = _contexts() if wanted.game == "negotiation" else None
-    material = parted(wanted.game, given, wanted.evaluation, wanted.seed)
+    material = split_material(wanted.game, given, wanted.evaluation, wanted.seed)
     with writing(engine) as session:
         return lifecycle.create(session, wanted, material, queued=queued).id
 

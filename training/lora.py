@@ -100,7 +100,7 @@ def _adapted(base: Any, folder: Path) -> PeftModel:
         ) from None
 
 
-def keep(config: FromCheckpoint, trained: Path, folder: Path) -> dict[str, Any]:
+def keep_adapters(config: FromCheckpoint, trained: Path, folder: Path) -> dict[str, Any]:
     """Copy the adapters of a run's checkpoint into a folder of their own.
 
     Returns the base's entry for the provenance, with its path relative to `config.output`. The config names the base by

@@ -337,7 +337,7 @@ def _finish(
         standing = {name: value for name, value in checkpoints.read_provenance(folder).items() if name in standing}
     with checkpoints.written(config.output) as part:
         if isinstance(config, FromCheckpoint) and config.keep_adapters and folder is not None:
-            provenance = {**provenance, **import_module("training.lora").keep(config, folder, part)}
+            provenance = {**provenance, **import_module("training.lora").keep_adapters(config, folder, part)}
         else:
             last = trainer.accelerator.unwrap_model(trainer.model)
             (last if folder is None else _model_of_step(config, folder)).save_pretrained(part)

@@ -152,11 +152,11 @@ class Supervisor:
             if training_part.lacking() is None and installation.is_current():
                 return False
             if self._settings.PARLOR_TRAINING == "off":
-                training_part.note(training_part.Lacking(is_off=True))
+                training_part.record_missing(training_part.Lacking(is_off=True))
                 return False
             reason = installation.is_possible()
             state = training_part.Lacking("asking pip", error=reason, is_off=bool(reason), pid=os.getpid())
-            training_part.note(state)
+            training_part.record_missing(state)
             if not reason:
                 return True
         except OSError as error:

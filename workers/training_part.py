@@ -166,7 +166,7 @@ class Installation:
     def _note_state(self, *, force: bool = False) -> None:
         if force or time.monotonic() - self._told_at > 1:
             self._told_at = time.monotonic()
-            training_part.note(self._state)
+            training_part.record_missing(self._state)
 
 
 def _pip_version() -> tuple[int, ...]:
@@ -205,12 +205,12 @@ def main() -> int:
     if error:
         line = " ".join(error.split())
         with contextlib.suppress(OSError):
-            training_part.note(Lacking(error=line))
+            training_part.record_missing(Lacking(error=line))
         print(
             f"not installed: {line}; the next try is in ten minutes. Pages and API models work without it.", flush=True
         )
         return FAILED
-    training_part.note(None)
+    training_part.record_missing(None)
     megabytes, seconds = (_size() - before) / _MB, time.monotonic() - began
     _print_line(f"installed, {megabytes:.0f} MB in {seconds:.0f} s: local models and trainings can be used now.")
     return 0

@@ -180,7 +180,7 @@ def _end_unanswered(database: Engine) -> None:
 def _settle_study_match(database: Engine, match_id: str) -> None:
     """Apply the end of a match to the study that it belongs to, if any."""
     with writing(database) as session:
-        study_matches.settle(session, match_id)
+        study_matches.end_after_silence(session, match_id)
 
 
 def _remove_what_is_due(database: Engine, settings: Settings) -> None:

@@ -149,7 +149,7 @@ def _bad_token(expected: str, got: str) -> BadToken:
     return BadToken("Authorization", expected=expected, got=Verbatim(got), remedy="the account page makes tokens")
 
 
-def use_is_to_be_noted(holder: TokenHolder, now: datetime) -> bool:
+def should_record_use(holder: TokenHolder, now: datetime) -> bool:
     """Whether the last recorded use of a token is long enough ago to record another."""
     return holder.used_at is None or holder.used_at <= now - _USE_NOTED
 

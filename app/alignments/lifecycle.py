@@ -47,7 +47,7 @@ def create(
     sources = {"questions": questions.source, "priors": priors.source}
     if held_out is not None:
         sources["held_out"] = held_out.source
-    questions, held_out = parted(spec, questions, held_out)
+    questions, held_out = split_questions(spec, questions, held_out)
     base = _base(session, spec)
     if spec.demonstrations is not None:
         dataset = find_dataset(session, spec.demonstrations, "demonstrations")
@@ -81,7 +81,7 @@ def create(
     return row
 
 
-def parted(
+def split_questions(
     spec: AlignmentSpec, questions: QuestionList, held_out: QuestionList | None
 ) -> tuple[QuestionList, QuestionList]:
     """The questions of the societies and of the assessment; split from the same ones without `held_out`."""

@@ -4,21 +4,21 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-from app.assessments.spec import MOST_RATERS, AnswerSampling, asked_sampling
+from app.assessments.spec import MOST_RATERS, AnswerSampling, sampling_field
 from app.core.errors import Invalid, either
-from app.jobs.spec import JobBudget, JobSpec, asked, asked_budget
+from app.jobs.spec import JobBudget, JobSpec, budget_field, spec_field
 from app.society.comparisons import CODE, RELEASED
 from app.society.config import SocietySettings
 from app.society.material import PRIORS, QUESTIONS
 from app.society.spec import (
     MOST_MODELS,
     Share,
-    asked_config,
-    asked_embedder,
-    asked_observers,
-    asked_priors,
-    asked_questions,
-    asked_seed,
+    config_field,
+    embedder_field,
+    observers_field,
+    priors_field,
+    questions_field,
+    seed_field,
     with_seed,
 )
 from training.methods import all_methods
@@ -48,7 +48,7 @@ class AlignmentSpec(JobSpec):
     version: ClassVar[int] = 2
     files: ClassVar = {"questions": QUESTIONS, "priors": PRIORS, "held_out": QUESTIONS._replace(shipped=None)}
 
-    base: str = asked(
+    base: str = spec_field(
         "Base",
         "A local model that answers chats: the one that learns.",
         widget="model",
@@ -57,7 +57,7 @@ class AlignmentSpec(JobSpec):
         metavar="MODEL",
         heading="Learning model and first training",
     )
-    demonstrations: str | None = asked(
+    demonstrations: str | None = spec_field(
         "Demonstrations",
         "Conversations for supervised training; of rated responses the best ones.",
         None,
@@ -65,7 +65,7 @@ class AlignmentSpec(JobSpec):
         widget="dataset",
         metavar="D",
     )
-    sft: Mapping[str, Any] = asked(
+    sft: Mapping[str, Any] = spec_field(
         "Fields of the first training",
         "On the demonstrations; one a line, such as epochs = 2.",
         {},
@@ -74,7 +74,7 @@ class AlignmentSpec(JobSpec):
         metavar="K=V",
         unless="demonstrations=",
     )
-    share: float = asked(
+    share: float = spec_field(
         "Share of the model that learns",
         "Of the agents, relative to the shares below. Alone, it has them all.",
         1.0,
@@ -83,7 +83,7 @@ class AlignmentSpec(JobSpec):
         le=1e6,
         heading="Who else takes part",
     )
-    agents: Mapping[str, Share] = asked(
+    agents: Mapping[str, Share] = spec_field(
         "Agents",
         "Further models of the agents, each with its share of them.",
         {},
@@ -93,8 +93,8 @@ class AlignmentSpec(JobSpec):
         max_length=MOST_MODELS - 1,
         unset="only the model that learns",
     )
-    observers: tuple[str, ...] = asked_observers()
-    raters: tuple[str, ...] = asked(
+    observers: tuple[str, ...] = observers_field()
+    raters: tuple[str, ...] = spec_field(
         "Raters",
         "Models that make the final comparison.",
         (),
@@ -104,18 +104,18 @@ class AlignmentSpec(JobSpec):
         max_length=MOST_RATERS,
         unset="the observers",
     )
-    society: SocietySettings = asked_config(preset="society-preset", heading="The societies")
-    embedder: str = asked_embedder()
-    questions: str | None = asked_questions("Of the societies. One a line, or a list in JSON.")
-    priors: str | None = asked_priors()
-    preset: Literal["published", "code"] = asked(
+    society: SocietySettings = config_field(preset="society-preset", heading="The societies")
+    embedder: str = embedder_field()
+    questions: str | None = questions_field("Of the societies. One a line, or a list in JSON.")
+    priors: str | None = priors_field()
+    preset: Literal["published", "code"] = spec_field(
         "Preset",
         "Fields of stable-alignment, and how the rows of the society are mixed.",
         PUBLISHED,
         labels={PUBLISHED: "as published", PUBLISHED_CODE: "the defaults of the published code"},
         heading="The training on the data of the first society",
     )
-    train: Mapping[str, Any] = asked(
+    train: Mapping[str, Any] = spec_field(
         "Fields of the second training",
         "They override the preset; one a line, such as batch = 8.",
         {},
@@ -123,7 +123,7 @@ class AlignmentSpec(JobSpec):
         method=ALIGN,
         metavar="K=V",
     )
-    held_out: str | None = asked(
+    held_out: str | None = spec_field(
         "Held-out questions",
         "One a line, or a list in JSON; none that the societies are asked.",
         None,
@@ -132,8 +132,8 @@ class AlignmentSpec(JobSpec):
         metavar="FILE",
         heading="The final comparison",
     )
-    sampling: AnswerSampling = asked_sampling("")
-    name: str = asked(
+    sampling: AnswerSampling = sampling_field("")
+    name: str = spec_field(
         "Name",
         "Its models are called NAME-sft and NAME-aligned.",
         "",
@@ -143,8 +143,8 @@ class AlignmentSpec(JobSpec):
         once=True,
         heading="Name and seed",
     )
-    seed: int = asked_seed()
-    budget: JobBudget = asked_budget()
+    seed: int = seed_field()
+    budget: JobBudget = budget_field()
 
     @classmethod
     def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:

@@ -128,7 +128,7 @@ def tournament_matches(session: Session, choice: TournamentChoice, most: int | N
         lines.setdefault(setting.kind, []).append(_result_line(setting, players, more, matches, (points[0], points[1])))
     faults = _faults(session, broken, ranges)
     free = {row.name: 0.0 for row in models.values() if row.kind != "api"}
-    chosen = [*chosen, untold()] if most is None else [MatchRow.id.in_(wanted)]
+    chosen = [*chosen, has_no_system_prompt()] if most is None else [MatchRow.id.in_(wanted)]
     paid = _prices(session, chosen, {number: row for number, row in models.items() if row.kind == "api"}, settings)
     return [
         TournamentMatches(
@@ -164,7 +164,7 @@ def _of_people(arms: Iterable[int]) -> ColumnElement[bool]:
     return MatchRow.arm_id.in_(list(arms)) & counted_people()
 
 
-def untold() -> ColumnElement[bool]:
+def has_no_system_prompt() -> ColumnElement[bool]:
     """Whether no model was told more than the rules, for a WHERE over MatchRow.
 
     A model with a persona is a different player from the same model without one.

@@ -55,13 +55,13 @@ def authenticate() -> None:
     g.token_holder = found
     if most := settings().API_REQUESTS_PER_MINUTE:
         _refuse_too_fast(RateLimitItemPerMinute(most), _USES, str(found.token_id))
-    if tokens.use_is_to_be_noted(found, now):
+    if tokens.should_record_use(found, now):
         with contextlib.suppress(Unavailable):  # a busy database is no reason to refuse a read
             write(partial(tokens.note_use, token_id=found.token_id, now=now))
 
 
 @blueprint.after_request
-def say_how_to_sign_in(response: Response) -> Response:
+def add_authentication_headers(response: Response) -> Response:
     """Tell programs that a token is needed, and keep answers out of caches."""
     if response.status_code == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
@@ -72,14 +72,14 @@ def say_how_to_sign_in(response: Response) -> Response:
 
 
 @blueprint.before_app_request
-def refuse_what_is_not_there() -> None:
+def refuse_unknown_address() -> None:
     """Raises NotFound for an API address that takes no method at all, as the router checks methods first."""
     if is_for_api() and isinstance(request.routing_exception, MethodNotAllowed) and not methods_at(request.path):
         raise NotFound
 
 
 @blueprint.after_app_request
-def say_what_is_taken(response: Response) -> Response:
+def add_allow_header(response: Response) -> Response:
     """Tell programs the methods of an address that does not take theirs, or on request."""
     if is_for_api() and (response.status_code == 405 or request.method == "OPTIONS"):
         response.headers["Allow"] = ", ".join(methods_at(request.path))

@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 from pydantic import model_validator
 
 from app.core.errors import Invalid, Phrase
-from app.jobs.spec import JobBudget, JobSpec, SpecPart, asked, asked_budget
+from app.jobs.spec import JobBudget, JobSpec, SpecPart, budget_field, spec_field
 from app.model_calls.question_templates import SAMPLING_PRESETS
 from app.players.base import ChatSampling
 from app.society.config import LARGEST_SEED
@@ -23,17 +23,17 @@ class AnswerSampling(SpecPart):
         for name, sampling in SAMPLING_PRESETS.items()
     }
 
-    temperature: float | None = asked(
+    temperature: float | None = spec_field(
         "Temperature of the answers", "0 to 2.", None, unset=_OWN, metavar="T", ge=0, le=2
     )
-    top_p: float | None = asked("Top-p of the answers", "0 to 1.", None, unset=_OWN, metavar="P", ge=0, le=1)
-    top_k: int | None = asked(
+    top_p: float | None = spec_field("Top-p of the answers", "0 to 1.", None, unset=_OWN, metavar="P", ge=0, le=1)
+    top_k: int | None = spec_field(
         "Top-k of the answers", "Local models only.", None, unset=_OWN, metavar="K", ge=1, le=1_000_000
     )
-    max_tokens: int | None = asked(
+    max_tokens: int | None = spec_field(
         "Maximum tokens per answer", "Longer output is cut off.", None, unset=_OWN, metavar="N", ge=1, le=1_000_000
     )
-    no_repeat_ngram: int | None = asked(
+    no_repeat_ngram: int | None = spec_field(
         "No-repeat n-gram size",
         "Local models only. 2: no pair of tokens is written twice.",
         None,
@@ -49,9 +49,9 @@ class AnswerSampling(SpecPart):
         return ChatSampling(**self.model_dump())
 
 
-def asked_sampling(heading: str) -> AnswerSampling:
+def sampling_field(heading: str) -> AnswerSampling:
     """The spec field for the sampling of the answers."""
-    found: AnswerSampling = asked(
+    found: AnswerSampling = spec_field(
         "Sampling",
         "For both models’ answers. The fields below override it.",
         AnswerSampling(),
@@ -69,7 +69,7 @@ class AssessmentSpec(JobSpec):
 
     files: ClassVar = {"questions": QUESTIONS}
 
-    model: str = asked(
+    model: str = spec_field(
         "Model",
         "The one that is assessed: usually the newer one.",
         widget="model",
@@ -78,7 +78,7 @@ class AssessmentSpec(JobSpec):
         argument=True,
         heading="Who answers and who rates",
     )
-    base: str = asked(
+    base: str = spec_field(
         "Base",
         "The model to compare with: usually the one it was trained from.",
         widget="model",
@@ -86,7 +86,7 @@ class AssessmentSpec(JobSpec):
         metavar="BASE",
         argument=True,
     )
-    raters: tuple[str, ...] = asked(
+    raters: tuple[str, ...] = spec_field(
         "Raters",
         "They get the prompts of a society’s observers. Each question takes two answers, and two ratings of each "
         "answer from each rater: 100 questions and 2 raters make 1,000 calls.",
@@ -97,7 +97,7 @@ class AssessmentSpec(JobSpec):
         min_length=1,
         max_length=MOST_RATERS,
     )
-    questions: str | None = asked(
+    questions: str | None = spec_field(
         "Questions",
         "One a line, or a list in JSON. Those that either model was trained on here are left out.",
         None,
@@ -106,8 +106,8 @@ class AssessmentSpec(JobSpec):
         metavar="FILE",
         heading="What is asked",
     )
-    sampling: AnswerSampling = asked_sampling("Sampling and seed")
-    seed: int = asked(
+    sampling: AnswerSampling = sampling_field("Sampling and seed")
+    seed: int = spec_field(
         "Seed",
         "For answers and ratings. Both models answer a question with the same seed.",
         0,
@@ -115,7 +115,7 @@ class AssessmentSpec(JobSpec):
         ge=0,
         le=LARGEST_SEED,
     )
-    budget: JobBudget = asked_budget()
+    budget: JobBudget = budget_field()
 
     @model_validator(mode="after")
     def _two_models(self) -> Self:

@@ -30,7 +30,7 @@ def held_out(session: Session, home: Path, models: Sequence[str], questions: Seq
     gone.
     """
     datasets = training_data(session, [get_model(session, name).id for name in models])
-    unknown, known = sort_out(home, datasets, list(dict.fromkeys(each.strip() for each in questions)))
+    unknown, known = split_by_training_overlap(home, datasets, list(dict.fromkeys(each.strip() for each in questions)))
     return HeldOutQuestions(unknown, known, [each.reference for each in datasets])
 
 
@@ -49,7 +49,9 @@ def training_data(session: Session, model_ids: Iterable[int]) -> list[Dataset]:
     return [found[number] for number in sorted(found)]
 
 
-def sort_out(home: Path, datasets: Sequence[Dataset], questions: Sequence[str]) -> tuple[list[str], list[str]]:
+def split_by_training_overlap(
+    home: Path, datasets: Sequence[Dataset], questions: Sequence[str]
+) -> tuple[list[str], list[str]]:
     """The questions in no row of these datasets, and those in one. Raises NotFound for a missing file.
 
     A row asks a question if it is the whole of a user's message or of a query, or its first paragraph, regardless of

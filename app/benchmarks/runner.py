@@ -22,7 +22,7 @@ from app.benchmarks.files import folder_of
 from app.benchmarks.job import BENCHMARK
 from app.core.disk import is_full
 from app.core.errors import AppError
-from app.core.extensions import DATABASE_AWAY, insist, reading, reason_of, writing
+from app.core.extensions import DATABASE_AWAY, reading, reason_of, transact_with_retry, writing
 from app.core.files import private_folder, replace_file
 from app.core.internal_errors import internal_error, unexplained
 from app.games.base import JSON
@@ -251,7 +251,7 @@ class _BenchmarkRunner:
             self._write_events(session)
             return also(session)
 
-        found = insist(self._context.database, work, AWAY)
+        found = transact_with_retry(self._context.database, work, AWAY)
         self._after_write()
         return found
 

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from app.jobs.spec import JobBudget, JobSpec, asked, asked_budget
+from app.jobs.spec import JobBudget, JobSpec, budget_field, spec_field
 
 MOST = 1_000_000
 USUAL_BATCH = 8
@@ -13,7 +13,7 @@ class BenchmarkSpec(JobSpec):
 
     version: ClassVar[int] = 1
 
-    model: str = asked(
+    model: str = spec_field(
         "Model",
         "A local model is scored by how likely it finds the choices; one behind an API can only be asked, which costs"
         " what its tokens cost.",
@@ -23,12 +23,12 @@ class BenchmarkSpec(JobSpec):
         use="scored",
         heading="What is scored",
     )
-    tasks: str = asked(
+    tasks: str = spec_field(
         "Tasks",
         "Names with commas between: of tasks that ship with Parlor, and of any in lm-evaluation-harness.",
         metavar="NAMES",
     )
-    item_limit: int | None = asked(
+    item_limit: int | None = spec_field(
         "Items of each task",
         "Only each task’s first items.",
         None,
@@ -38,7 +38,7 @@ class BenchmarkSpec(JobSpec):
         ge=1,
         le=MOST,
     )
-    shots: int | None = asked(
+    shots: int | None = spec_field(
         "Examples before each item",
         "Solved ones; tasks that ship with Parlor take none.",
         None,
@@ -47,7 +47,7 @@ class BenchmarkSpec(JobSpec):
         ge=0,
         le=MOST,
     )
-    batch: int = asked(
+    batch: int = spec_field(
         "Batch",
         "Sequences that are computed together. Fewer take less memory.",
         USUAL_BATCH,
@@ -55,4 +55,4 @@ class BenchmarkSpec(JobSpec):
         ge=1,
         le=1024,
     )
-    budget: JobBudget = asked_budget()
+    budget: JobBudget = budget_field()

@@ -96,12 +96,12 @@ def check_shipped(names: Sequence[str], kind: str) -> None:
 def check_here(names: Sequence[str], kind: str) -> None:
     """Raises AppError if the harness's tasks cannot be run on this machine, for lack of it or of their data."""
     if named := of_the_harness(names):
-        refused = look(named, answers=kind == "api")["refused"]
+        refused = describe_tasks(named, answers=kind == "api")["refused"]
         if refused is not None:
             raise AppError(Verbatim(refused))
 
 
-def look(names: Sequence[str], *, answers: bool) -> Mapping[str, Any]:
+def describe_tasks(names: Sequence[str], *, answers: bool) -> Mapping[str, Any]:
     """The harness's answer for each of `tasks`, and as `refused`, in a line, why they cannot be run here.
 
     `refused` is None if they can. `answers`: by a model that only answers. Raises AppError if the harness could not be

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.campaigns import lifecycle
-from app.campaigns.material import Parted, parted
+from app.campaigns.material import Parted, split_material
 from app.campaigns.spec import CampaignSpec
 from app.campaigns.start_data import StartData, read_start_data
 from app.jobs.creation import JobCreation, JobRequest
@@ -17,7 +17,7 @@ from app.models import Campaign
 def _prepare_campaign(session: Session, request: JobRequest[Any]) -> tuple[Parted, StartData | None]:
     """Part the material and read the start data: drawing and reading may each take half a second."""
     spec = request.spec
-    material = parted(spec.game, request.files["material"], spec.evaluation, spec.seed)
+    material = split_material(spec.game, request.files["material"], spec.evaluation, spec.seed)
     return material, read_start_data(session, request.home, spec)
 
 

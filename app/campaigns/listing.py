@@ -96,7 +96,7 @@ def _open_evaluation(row: Campaign, over: Collection[str]) -> EvaluationSpec | N
     return next((each for each in lifecycle.spec_of(row.spec).further if each.label not in over), None)
 
 
-def place_of(session: Session, *, round_id: int | None = None, job_id: int | None = None) -> Reference | None:
+def campaign_step_of(session: Session, *, round_id: int | None = None, job_id: int | None = None) -> Reference | None:
     """The campaign and iteration that a round or a job is a step of; None outside of campaigns."""
     kind, number = (TRAINING, job_id) if round_id is None else (ROUND, round_id)
     found = session.execute(

@@ -13,7 +13,7 @@ from app.rounds.lifecycle import Material
 Parted = tuple[Material, Material]  # to play with, and to evaluate on
 
 
-def parted(game: str, given: Material | None, evaluation: int, seed: int) -> Parted:
+def split_material(game: str, given: Material | None, evaluation: int, seed: int) -> Parted:
     """Material to play with, and `evaluation` pieces to evaluate on, some repeated if there are too few.
 
     Without a list, it is the game's own, or pieces are drawn. A game without material has neither: its evaluations have

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.games import GAMES, find_game
 from app.games.base import JSON
-from app.jobs.spec import SpecPart, asked
+from app.jobs.spec import SpecPart, spec_field
 
 NONE = "none"
 Temperature = Annotated[float, Field(ge=0, le=2)] | Literal["none"]
@@ -21,7 +21,7 @@ def _usual_sampling(field: str) -> str:
 class CampaignSampling(SpecPart):
     """How the models of a campaign are sampled in rounds and evaluations; overrides each model's own options."""
 
-    temperature: Temperature | None = asked(
+    temperature: Temperature | None = spec_field(
         "Temperature",
         "0 (greedy) to 2, for playing and evaluating; none: the model’s own.",
         None,
@@ -30,7 +30,7 @@ class CampaignSampling(SpecPart):
         metavar="T",
         note=_usual_sampling("temperature"),
     )
-    top_k: Whole | None = asked(
+    top_k: Whole | None = spec_field(
         "Top-k",
         "Sample from the likeliest tokens, where the server can; none: from all.",
         None,
@@ -39,7 +39,7 @@ class CampaignSampling(SpecPart):
         metavar="K",
         note=_usual_sampling("top_k"),
     )
-    max_tokens: Whole | None = asked(
+    max_tokens: Whole | None = spec_field(
         "Maximum tokens per move", "Longer output is cut off.", None, unset="the game’s limit", metavar="N"
     )
 

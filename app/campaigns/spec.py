@@ -17,18 +17,18 @@ from app.datasets.row_fields import (
     FILTER_LABELS,
     OF_ROWS,
     FilterName,
-    asked_control,
-    asked_grounded,
-    asked_permutations,
-    asked_weight,
     check_control,
+    control_field,
+    grounded_field,
+    permutations_field,
+    weight_field,
 )
 from app.finetuning.config import SFT_DATA, read_config
 from app.games import find_game, formula_of, permutations_of
 from app.games.base import JSON
 from app.games.rewards import DECAY, NO_REWARDS, SPAG
-from app.jobs.spec import PRESET, JobBudget, JobSpec, asked, asked_budget
-from app.rounds.spec import asked_leniency, asked_material
+from app.jobs.spec import PRESET, JobBudget, JobSpec, budget_field, spec_field
+from app.rounds.spec import leniency_field, material_field
 from training.methods import all_methods
 from training.methods.base import CONVERSATIONS, Need
 
@@ -87,34 +87,34 @@ class CampaignSpec(JobSpec):
     version: ClassVar[int] = 3
     presets: ClassVar = {name: each.fields for name, each in PRESETS.items()}
 
-    game: str = asked("Game", "Its name.", metavar="GAME", widget="game", heading="The loop")
-    base: str = asked(
+    game: str = spec_field("Game", "Its name.", metavar="GAME", widget="game", heading="The loop")
+    base: str = spec_field(
         "Base", "The local model that the first iteration begins with.", metavar="MODEL", widget="model", use="learner"
     )
-    iterations: int = asked(
+    iterations: int = spec_field(
         "Iterations", "Each plays, filters, trains and evaluates.", 5, option="rounds", metavar="N", ge=1, le=100
     )
-    matches: Matches = asked(
+    matches: Matches = spec_field(
         "Matches of a round",
         "The newest model’s, in each iteration; all: one for each piece of the material.",
         500,
         metavar="N",
     )
-    start: Literal["previous", "base"] = asked(
+    start: Literal["previous", "base"] = spec_field(
         "Each training starts from",
         "Whose weights a new model begins with.",
         PREVIOUS,
         metavar="previous|base",
         labels={PREVIOUS: "the model before", BASE: "the base"},
     )
-    data_of: Literal["last", "all"] = asked(
+    data_of: Literal["last", "all"] = spec_field(
         "Learns from",
         "Methods that learn from rewards use only the last round, as one model must have played all rows.",
         LAST,
         metavar="last|all",
         labels={LAST: "the last round", ALL_ROUNDS: "all rounds so far"},
     )
-    evaluation: int = asked(
+    evaluation: int = spec_field(
         "Matches of an evaluation",
         "The same for every model, on material that nothing is trained on.",
         500,
@@ -122,14 +122,14 @@ class CampaignSpec(JobSpec):
         ge=2,
         le=MOST_MATCHES,
     )
-    evaluation_temperature: Temperature = asked(
+    evaluation_temperature: Temperature = spec_field(
         "Also evaluated at the temperature",
         "0 is greedy: always the likeliest word; none: not at all.",
         0.0,
         empty="not at all",
         metavar="T",
     )
-    partners: tuple[str, ...] = asked(
+    partners: tuple[str, ...] = spec_field(
         "Also evaluated against",
         "Fixed opponents, four at most. Figures against them are the model’s own, in each role.",
         (PARTNER,),
@@ -140,7 +140,7 @@ class CampaignSpec(JobSpec):
         note="none: nobody",
         max_length=MOST_PARTNERS,
     )
-    play_with: Mapping[str, Share] = asked(
+    play_with: Mapping[str, Share] = spec_field(
         "Plays with",
         "Models with their share of each round’s matches, above 0 and below 1 in all; equal: as much as with itself."
         " Seats are swapped, and nothing that a partner says is learnt.",
@@ -150,14 +150,14 @@ class CampaignSpec(JobSpec):
         metavar="MODEL[=SHARE]",
         share=EQUAL,
     )
-    start_data: int | None = asked(
+    start_data: int | None = spec_field(
         "Starts with the dataset",
         "An extra first iteration learns from it: imported, from people’s matches, or any other with conversations.",
         None,
         heading="What comes before the rounds",
         **_DATASET,
     )
-    teacher: str | None = asked(
+    teacher: str | None = spec_field(
         "Starts with a teacher",
         "An extra first iteration learns from the seats that scored above 0 when this stronger model played itself.",
         None,
@@ -166,10 +166,10 @@ class CampaignSpec(JobSpec):
         use="player",
         metavar="MODEL",
     )
-    start_method: str = asked(
+    start_method: str = spec_field(
         "How it learns from that", "Rewards need matches that the base itself played.", METHODS[0], **_METHOD
     )
-    start_training: dict[str, Any] = asked(
+    start_training: dict[str, Any] = spec_field(
         "Further fields of that training",
         "One a line, such as accumulation = 4.",
         {},
@@ -178,23 +178,23 @@ class CampaignSpec(JobSpec):
         prefix="start_",
         **_TRAINING,
     )
-    config: Mapping[str, Any] = asked(
+    config: Mapping[str, Any] = spec_field(
         "Settings of the game", "Such as objective=coop.", {}, widget="options", metavar="K=V", heading="What is played"
     )
-    lenient: bool = asked_leniency()
-    sampling: CampaignSampling = asked("Sampling", "For all models.", CampaignSampling())
-    material: str | None = asked_material(
+    lenient: bool = leniency_field()
+    sampling: CampaignSampling = spec_field("Sampling", "For all models.", CampaignSampling())
+    material: str | None = material_field(
         note=", of which a tenth is held out",
         hint="One in ten is held out for the evaluations.",
     )
-    method: str = asked(
+    method: str = spec_field(
         "Method",
         "How each model learns from what was played.",
         METHODS[0],
         **_METHOD,
         heading="How each model is trained",
     )
-    filter: FilterName | None = asked(
+    filter: FilterName | None = spec_field(
         "Kept transcripts",
         "What a model learns from.",
         None,
@@ -202,14 +202,14 @@ class CampaignSpec(JobSpec):
         metavar="NAME",
         labels=FILTER_LABELS,
     )
-    grounded: bool = asked_grounded()
-    control: Literal["none", "random_rows", "shuffled_rewards"] = asked_control()
-    message_weight: float = asked_weight("messages", "With 0 they are read and not learnt.")
-    proposal_weight: float = asked_weight(
+    grounded: bool = grounded_field()
+    control: Literal["none", "random_rows", "shuffled_rewards"] = control_field()
+    message_weight: float = weight_field("messages", "With 0 they are read and not learnt.")
+    proposal_weight: float = weight_field(
         "proposals", "Proposals are all moves other than messages, including declarations."
     )
-    permutations: int = asked_permutations()
-    rewards: Literal["none", "spag"] | None = asked(
+    permutations: int = permutations_field()
+    rewards: Literal["none", "spag"] | None = spec_field(
         "Rewards",
         "What moves are worth.",
         None,
@@ -217,7 +217,7 @@ class CampaignSpec(JobSpec):
         metavar="NAME",
         labels={NO_REWARDS: "none", SPAG: "by the formula of the game (SPAG)"},
     )
-    decay: float | None = asked(
+    decay: float | None = spec_field(
         "Decay (γ)",
         "Of rewards: from 0 to 1; each move has γ times the share of the one after it.",
         None,
@@ -226,9 +226,11 @@ class CampaignSpec(JobSpec):
         ge=0,
         le=1,
     )
-    role_weights: bool = asked("Both roles weigh the same", "Where there are rewards: however often each wins.", True)
-    positive_only: bool = asked("Rewards above 0 only", "All other moves are read and not learnt.", False)
-    training: dict[str, Any] = asked(
+    role_weights: bool = spec_field(
+        "Both roles weigh the same", "Where there are rewards: however often each wins.", True
+    )
+    positive_only: bool = spec_field("Rewards above 0 only", "All other moves are read and not learnt.", False)
+    training: dict[str, Any] = spec_field(
         "Further fields of each training",
         "One a line, such as accumulation = 4.",
         {},
@@ -236,10 +238,10 @@ class CampaignSpec(JobSpec):
         chosen="method",
         **_TRAINING,
     )
-    sft_data: int | None = asked(
+    sft_data: int | None = spec_field(
         "Supervised rows", "A dataset of conversations that is mixed into each training.", None, **_DATASET
     )
-    name: str = asked(
+    name: str = spec_field(
         "Name",
         "Its models are called NAME-1, NAME-2 and so on.",
         "",
@@ -249,7 +251,7 @@ class CampaignSpec(JobSpec):
         once=True,
         heading="Name and seed",
     )
-    seed: int = asked(
+    seed: int = spec_field(
         "Seed",
         "Rounds, evaluations and trainings follow from it.",
         default_factory=partial(secrets.randbits, 62),
@@ -258,7 +260,7 @@ class CampaignSpec(JobSpec):
         ge=0,
         le=LARGEST_SEED,
     )
-    budget: JobBudget = asked_budget()
+    budget: JobBudget = budget_field()
 
     @classmethod
     def only_with(cls) -> Mapping[str, tuple[str, Collection[str]]]:

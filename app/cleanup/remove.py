@@ -29,7 +29,7 @@ from app.cleanup.contents import Owners, RowSet, files_of, get_thing, name_of, r
 from app.core.config import Settings
 from app.core.disk import MB
 from app.core.errors import Conflict, Invalid, Phrase, Verbatim
-from app.core.extensions import came_second, in_turn, lock_tables, reading, sync_commits, transact, writing
+from app.core.extensions import in_turn, lock_tables, lost_race, reading, sync_commits, transact, writing
 from app.core.files import temporary_beside
 from app.core.lists import Reference
 from app.datasets.register import delete_left
@@ -307,7 +307,7 @@ def _mark(
     except Exception as error:
         with suppress(SQLAlchemyError):  # otherwise the next clean-up checks whether the removal was committed anyway
             _settle_archived_removals(home, database)
-        if came_second(error):
+        if lost_race(error):
             raise _changed_rows_conflict(found) from None
         raise
 

@@ -49,7 +49,7 @@ def run(spec: BenchmarkSpec, queue: bool, as_json: bool) -> None:
 def list_tasks(names: Sequence[str], as_json: bool) -> None:
     """Show what ships, and of tasks and presets of lm-evaluation-harness whether their data is on this machine."""
     wanted = tasks.of_the_harness(tasks.read_tasks(",".join(names))) if names else []
-    looked = tasks.look(wanted, answers=False)["tasks"] if wanted else []
+    looked = tasks.describe_tasks(wanted, answers=False)["tasks"] if wanted else []
     if as_json:
         shipped = [
             {"name": each.name, "answers": each.answers, "file": str(each.file)} for each in tasks.SHIPPED.values()

@@ -13,7 +13,7 @@ from app.core.extensions import writing
 from app.players.local.options import read_template_arguments, resolve
 from app.players.stop_strings import read_stop
 from app.registry import add_local_model
-from app.registry.checkpoint_check import look_at
+from app.registry.checkpoint_check import check_checkpoint
 from app.registry.checkpoint_folders import check_checkpoint_folder
 from app.registry.description import described
 
@@ -58,7 +58,7 @@ def add_local(
     if "stop" in options:
         options["stop"] = list(read_stop(options["stop"]))
     warn_of_bfloat16("dtype", options.get("dtype"), options.get("device"))
-    facts = look_at(folder)
+    facts = check_checkpoint(folder)
     options |= {"path": stored_path(home, folder), "sha256": facts["sha256"]}
     ensure_database()
     with writing() as session:

@@ -56,7 +56,13 @@ class _Asking:
 @click.option("--file", "file", type=Path, metavar="IN", help="Ask its questions: one per line, or rows of JSON.")
 @click.option("--out", type=Path, metavar="FILE", help="With --file: where the answers go, a line of JSON each.")
 @click.option("--system", metavar="TEXT", help="A system message before it.")
-@click.option("--template", type=click.Choice(TEMPLATES), default=CHAT, show_default=True, help="The prompt template for the question.")
+@click.option(
+    "--template",
+    type=click.Choice(TEMPLATES),
+    default=CHAT,
+    show_default=True,
+    help="The prompt template for the question.",
+)
 @click.option(
     "--preset", type=click.Choice(list(SAMPLING_PRESETS)), help="Sampling by name: temperature 0.7, top-p 0.9."
 )

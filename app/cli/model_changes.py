@@ -23,7 +23,7 @@ from app.core.extensions import reading, writing
 from app.players.local.options import read_template_arguments
 from app.players.local.serving import PLAY_WITH
 from app.registry import changes, get_model
-from app.registry.checkpoint_check import look_at
+from app.registry.checkpoint_check import check_checkpoint
 from app.registry.description import described
 from app.registry.serving import set_play_with
 
@@ -102,7 +102,7 @@ def clone(
         with reading() as session:
             _check_local(get_model(session, name).kind)
         folder = folder_at(home, path)
-        facts = look_at(folder)
+        facts = check_checkpoint(folder)
         options |= {"path": stored_path(home, folder), "sha256": facts["sha256"]}
         adapter_of = facts["adapter_of"]
     with writing() as session:

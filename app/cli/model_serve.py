@@ -41,7 +41,7 @@ from app.players.local.serving import (
     read_served,
 )
 from app.registry import get_model
-from app.registry.checkpoint_check import look_at
+from app.registry.checkpoint_check import check_checkpoint
 from app.registry.serving import begin, check_can_be_served
 
 _SECONDS = click.FloatRange(min=0.1)
@@ -144,7 +144,7 @@ def _checkpoint(folder: Path, options: LocalOptions, merged: Path | None) -> dic
     Raises AppError.
     """
     engines.check_memory(folder, weights.parameters(folder))
-    facts = look_at(folder, merged)
+    facts = check_checkpoint(folder, merged)
     try:
         _check_facts(facts, folder, options)
     except AppError:

@@ -22,7 +22,7 @@ from app.publication.licences import LICENCES, check_licence
 from app.publication.places import read_place
 from app.publication.spec import PRIVATE, PUBLIC, PublicationSpec
 from app.registry import get_model
-from app.registry.checkpoint_check import look_at
+from app.registry.checkpoint_check import check_checkpoint
 
 _ARGUMENTS = {MODEL: click.argument("called", metavar="NAME"), DATASET: click.argument("called", metavar="DATASET")}
 _PLACE = click.argument("place", metavar="REPOSITORY|FOLDER")
@@ -156,7 +156,9 @@ def _pull(kind: str) -> click.Command:
                 click.echo(str(said), err=True)
 
         if kind == MODEL:
-            number = pulling.pull_model(commit, settings(), at, name=name, games=games, look=look_at, tell=tell)
+            number = pulling.pull_model(
+                commit, settings(), at, name=name, games=games, look=check_checkpoint, tell=tell
+            )
         else:
             number = pulling.pull_dataset(commit, reading, settings(), at, name=name, tell=tell)
         with reading() as session:

@@ -140,7 +140,7 @@ def _sqlite_code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
-def came_second(error: Exception) -> bool:
+def lost_race(error: Exception) -> bool:
     """Whether a transaction failed because another one was faster, or because of a deadlock.
 
     A retry may well succeed.
@@ -173,8 +173,8 @@ def sync_commits(database: Engine) -> None:
 
 
 def transact(database: Engine) -> Transact:
-    """The function for services that take several transactions; each waits as `insist` does."""
-    return lambda work: insist(database, work, MOST_SECONDS_AWAY)
+    """The function for services that take several transactions; each waits as `transact_with_retry` does."""
+    return lambda work: transact_with_retry(database, work, MOST_SECONDS_AWAY)
 
 
 def in_turn(transact: Transact, work: Callable[[Session], T]) -> T:
@@ -185,7 +185,7 @@ def in_turn(transact: Transact, work: Callable[[Session], T]) -> T:
     return done
 
 
-def insist(database: Engine, work: Callable[[Session], T], seconds: float) -> T:
+def transact_with_retry(database: Engine, work: Callable[[Session], T], seconds: float) -> T:
     """The result of `work(session)` in a transaction, which is retried if another one was faster, or until the database
     is available again, for at most `seconds`. Raises the error of the last try.
     """
@@ -196,7 +196,7 @@ def insist(database: Engine, work: Callable[[Session], T], seconds: float) -> T:
             with writing(database) as session:
                 return work(session)
         except (DBAPIError, NoConnection) as error:
-            second = came_second(error)
+            second = lost_race(error)
             races += second
             if races > _MOST_RACES or not (second or isinstance(error, DATABASE_AWAY)):
                 raise

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from app.core.errors import Invalid, Phrase
 from app.datasets.filters import ABOVE_AVG, ABOVE_AVG_NONZERO, ALL, NO_CONTROL, NONZERO, RANDOM_ROWS, SHUFFLED_REWARDS
 from app.games.rewards import NO_REWARDS
-from app.jobs.spec import asked
+from app.jobs.spec import spec_field
 
 MOST_WEIGHT = 100.0
 MOST_PERMUTATIONS = 5  # of three item types, beside the order in which they were played
@@ -26,9 +26,9 @@ OF_ROWS: Mapping[str, Any] = {
 }
 
 
-def asked_grounded() -> Any:
+def grounded_field() -> Any:
     """The field for keeping only seats whose proposal is grounded in the talk."""
-    return asked(
+    return spec_field(
         "Grounded only",
         "Of the seats that the filter keeps, only those whose proposal is their share of the last split named in the"
         " talk.",
@@ -36,9 +36,9 @@ def asked_grounded() -> Any:
     )
 
 
-def asked_control() -> Any:
+def control_field() -> Any:
     """The field for a control: the same experiment without the part that is thought to help."""
-    return asked(
+    return spec_field(
         "Control",
         "For comparison: as many rows as the filter keeps of each round, but from any seats; or rewards dealt out at "
         "random among the seats of a role.",
@@ -52,14 +52,14 @@ def asked_control() -> Any:
     )
 
 
-def asked_weight(what: str, more: str) -> Any:
+def weight_field(what: str, more: str) -> Any:
     """The field for the weight of some moves in the loss."""
-    return asked(f"Weight of {what}", f"In the loss. {more}", 1.0, metavar="W", ge=0, le=MOST_WEIGHT)
+    return spec_field(f"Weight of {what}", f"In the loss. {more}", 1.0, metavar="W", ge=0, le=MOST_WEIGHT)
 
 
-def asked_permutations() -> Any:
+def permutations_field() -> Any:
     """The field for the number of other orders of the item types in which each kept transcript is added."""
-    return asked(
+    return spec_field(
         "Other orders of the item types",
         "Adds each kept transcript in so many other orders, as if books had been hats: counts, values and words. Orders"
         " that would be held-out material are left out.",

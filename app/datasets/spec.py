@@ -13,16 +13,16 @@ from app.datasets.row_fields import (
     FILTER_LABELS,
     OF_ROWS,
     FilterName,
-    asked_control,
-    asked_grounded,
-    asked_permutations,
-    asked_weight,
     check_control,
+    control_field,
+    grounded_field,
     is_drawn,
+    permutations_field,
+    weight_field,
 )
 from app.games.base import JSON
 from app.games.rewards import DECAY, NO_REWARDS, SPAG
-from app.jobs.spec import JobSpec, asked, fields_of
+from app.jobs.spec import JobSpec, fields_of, spec_field
 from app.matches.choice import MatchChoice
 from app.matches.filter import EVERYTHING, NAMES, MatchFilter, read_choice
 
@@ -143,7 +143,7 @@ def _only(choice: MatchFilter, names: Sequence[str]) -> MatchFilter:
 class DatasetRequestSpec(JobSpec):
     """A request for a dataset: its matches, the transcripts to keep, and the rewards of their moves."""
 
-    rounds: tuple[str, ...] = asked(
+    rounds: tuple[str, ...] = spec_field(
         "Rounds",
         "Their numbers.",
         (),
@@ -155,7 +155,7 @@ class DatasetRequestSpec(JobSpec):
         repeats=True,
         max_length=MOST_ROUNDS,
     )
-    matches: MatchChoice = asked(
+    matches: MatchChoice = spec_field(
         "Matches",
         "Further conditions they must meet.",
         MatchChoice(),
@@ -163,7 +163,7 @@ class DatasetRequestSpec(JobSpec):
         first=("game", "reason", "since", "until"),
         folded="Further conditions on matches",
     )
-    filter: FilterName | None = asked(
+    filter: FilterName | None = spec_field(
         "Filter",
         "Which seats are kept: those that scored above the mean of their round, above the mean of its scores above 0,"
         " or above 0; or all. Where the lead over the partner counts (λ = −1), both seats of a deal of 0 to 0 are"
@@ -175,16 +175,16 @@ class DatasetRequestSpec(JobSpec):
         widget="radio",
         heading="Which transcripts are kept",
     )
-    grounded: bool = asked_grounded()
-    control: Literal["none", "random_rows", "shuffled_rewards"] = asked_control()
-    speakers: Literal["both", "models", "people"] = asked(
+    grounded: bool = grounded_field()
+    control: Literal["none", "random_rows", "shuffled_rewards"] = control_field()
+    speakers: Literal["both", "models", "people"] = spec_field(
         "Said by",
         "Only what these have said. Matches with people give rows only if all of them agreed to it.",
         BOTH,
         labels={BOTH: "people and models", MODELS: "models", PEOPLE: "people"},
         metavar="WHO",
     )
-    models: tuple[str, ...] = asked(
+    models: tuple[str, ...] = spec_field(
         "Models",
         "Only what these models of the registry said. A player condition keeps the rows of both seats.",
         (),
@@ -194,7 +194,7 @@ class DatasetRequestSpec(JobSpec):
         widget="models",
         repeats=True,
     )
-    rewards: Literal["none", "spag"] = asked(
+    rewards: Literal["none", "spag"] = spec_field(
         "Rewards",
         "Give each move the reward and the weight of its game’s formula, for methods that learn from rewards. Moves of"
         " losers have weight 0: they are read and not learnt.",
@@ -203,7 +203,7 @@ class DatasetRequestSpec(JobSpec):
         metavar="NAME",
         heading="Rewards of moves",
     )
-    decay: float | None = asked(
+    decay: float | None = spec_field(
         "Decay (γ)",
         "A reward is shared among a seat’s moves, each with γ times the share of the next.",
         None,
@@ -212,13 +212,13 @@ class DatasetRequestSpec(JobSpec):
         ge=0,
         le=1,
     )
-    role_weights: bool = asked("Weights of roles", "Both roles count alike, however often each wins.", True)
-    positive_only: bool = asked("Positive rewards only", "Moves with a reward of 0 or less weigh 0.", False)
-    message_weight: float = asked_weight("messages", "With 0 they are read and not learnt.")
-    proposal_weight: float = asked_weight(
+    role_weights: bool = spec_field("Weights of roles", "Both roles count alike, however often each wins.", True)
+    positive_only: bool = spec_field("Positive rewards only", "Moves with a reward of 0 or less weigh 0.", False)
+    message_weight: float = weight_field("messages", "With 0 they are read and not learnt.")
+    proposal_weight: float = weight_field(
         "proposals", "Proposals are all moves other than messages, including declarations."
     )
-    style: str | None = asked(
+    style: str | None = spec_field(
         "Prompt style",
         "For moves made without a prompt: by people, scripted players and in imports.",
         None,
@@ -228,7 +228,7 @@ class DatasetRequestSpec(JobSpec):
         of="styles",
         heading="Prompts and name",
     )
-    wordings: int | None = asked(
+    wordings: int | None = spec_field(
         "Wordings of the rules",
         "Each row states the rules in one of this many wordings, whatever prompt the move was made with. Rows that"
         " state others than were played lose the tokens that were sampled.",
@@ -238,18 +238,18 @@ class DatasetRequestSpec(JobSpec):
         ge=2,
         le=MOST_WORDINGS,
     )
-    permutations: int = asked_permutations()
-    seed: int | None = asked(
+    permutations: int = permutations_field()
+    seed: int | None = spec_field(
         "Seed", "For the wordings, a control and other orders.", None, unset="0", metavar="S", ge=0, lt=2**32
     )
-    reasoning: Literal["drop", "keep"] = asked(
+    reasoning: Literal["drop", "keep"] = spec_field(
         "Reasoning",
         "Whether a move includes its model’s preceding reasoning, which is then learnt too.",
         DROP,
         labels={DROP: "moves only", KEEP: "moves with the reasoning before them"},
         metavar="HOW",
     )
-    name: str | None = asked(
+    name: str | None = spec_field(
         "Name", "An existing name makes its next version.", None, unset="rounds and filter", metavar="NAME"
     )
 

@@ -46,7 +46,7 @@ def begin(
     return True
 
 
-def settle(session: Session, job_id: int, owner: str, trained_tokens: int | None, *, made: bool) -> None:
+def settle_charge(session: Session, job_id: int, owner: str, trained_tokens: int | None, *, made: bool) -> None:
     """Settle a training that is over, or never started: the vendor's number of trained tokens replaces the estimate.
 
     Without that number, the estimate stays if a model was `made`; otherwise the training cost nothing.

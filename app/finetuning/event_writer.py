@@ -12,7 +12,7 @@ import structlog
 from sqlalchemy import Engine, insert, select
 from sqlalchemy.orm import Session
 
-from app.core.extensions import DATABASE_AWAY, insist, reading, reason_of, writing
+from app.core.extensions import DATABASE_AWAY, reading, reason_of, transact_with_retry, writing
 from app.finetuning.job import TRAINING
 from app.finetuning.progress import line
 from app.games.base import JSON
@@ -93,7 +93,7 @@ class TrainingEventWriter:
             self._write_events(session)
             return also(session)
 
-        found = insist(self._database, work, AWAY)
+        found = transact_with_retry(self._database, work, AWAY)
         self._after_write()
         return found
 

@@ -201,7 +201,7 @@ def count_failure(session: Session, job_id: int, owner: str, waits_for: str) -> 
     return row.remote_failures
 
 
-def rest(session: Session, job_id: int, owner: str, seconds: float, seen: str) -> None:
+def release_until_next_poll(session: Session, job_id: int, owner: str, seconds: float, seen: str) -> None:
     """Release a job that continues at a vendor; after `seconds` a worker polls it again.
 
     `seen` is its status at the last poll: a later request to cancel is handled without waiting.

@@ -17,7 +17,7 @@ from app.finetuning.config import (
     find_method,
     preset_fields,
 )
-from app.jobs.spec import PRESET, JobBudget, JobSpec, asked, asked_tokens, asked_usd
+from app.jobs.spec import PRESET, JobBudget, JobSpec, spec_field, tokens_field, usd_field
 from training.methods import all_methods
 from training.methods.base import CONVERSATIONS, Need
 
@@ -41,11 +41,11 @@ def _with_fields(schema: dict[str, Any]) -> None:
 class TrainingBudget(JobBudget):
     """The budget of a training at a vendor. A local training calls nobody."""
 
-    usd: float | None = asked_usd(
+    usd: float | None = usd_field(
         "For training at a vendor. It stops until it is resumed with more: at OpenAI and Together before anything is "
         "sent, if the estimate plus earlier tries exceeds this; at Tinker once this much is spent."
     )
-    tokens: int | None = asked_tokens("The same for trained tokens of all epochs, regardless of cost.")
+    tokens: int | None = tokens_field("The same for trained tokens of all epochs, regardless of cost.")
 
 
 class TrainingSpec(JobSpec):
@@ -54,7 +54,7 @@ class TrainingSpec(JobSpec):
     model_config = ConfigDict(json_schema_extra=_with_fields, validate_default=True)
     version: ClassVar[int] = 1
 
-    method: str = asked(
+    method: str = spec_field(
         "Method",
         "How it learns.",
         metavar="|".join(all_methods()),
@@ -63,17 +63,17 @@ class TrainingSpec(JobSpec):
         registry="methods",
         heading="Method, data and models",
     )
-    backend: str = asked(
+    backend: str = spec_field(
         "Where it is trained", "Here, or at a vendor.", LOCAL, metavar="NAME", widget="registry", registry="backends"
     )
-    dataset: str = asked(
+    dataset: str = spec_field(
         "Dataset",
         "What it learns from: a dataset’s number, its name (the latest version), or name@version.",
         metavar="D",
         widget="dataset",
         by="method",
     )
-    sft_data: str | None = asked(
+    sft_data: str | None = spec_field(
         "Supervised rows",
         "A dataset of conversations that are mixed in for supervised training, whatever rewards they have.",
         None,
@@ -82,7 +82,7 @@ class TrainingSpec(JobSpec):
         widget="dataset",
         kind=CONVERSATIONS,
     )
-    base: str | None = asked(
+    base: str | None = spec_field(
         "Base",
         "The model to start from: a local one or, for training at a vendor, an API model there. The new one plays the "
         "same games in the same prompt style.",
@@ -91,7 +91,7 @@ class TrainingSpec(JobSpec):
         metavar="MODEL",
         widget="base",
     )
-    reference: str | None = asked(
+    reference: str | None = spec_field(
         "Reference",
         "The local model that it stays near. With rewards: the model that played.",
         None,
@@ -100,12 +100,12 @@ class TrainingSpec(JobSpec):
         widget="base",
         backend=LOCAL,
     )
-    name: str = asked(
+    name: str = spec_field(
         "Name",
         "For the new model: letters, digits, dots, dashes and underscores. Participants never see it.",
         metavar="NAME",
     )
-    config: dict[str, Any] = asked(
+    config: dict[str, Any] = spec_field(
         "Further fields",
         "Fields of the method, or of the backend that has its own. One a line, such as accumulation = 4.",
         {},
@@ -115,7 +115,7 @@ class TrainingSpec(JobSpec):
         by="backend",
         heading="How it is trained",
     )
-    budget: TrainingBudget = asked(
+    budget: TrainingBudget = spec_field(
         "Budget", "For training at a vendor.", TrainingBudget(), heading="Budget", prefix="budget_"
     )
 

@@ -38,7 +38,7 @@ class TextFile(NamedTuple):
     with_files: Callable[[Any, Mapping[str, str]], Any] | None = None
 
 
-def asked(title: str, text: str, default: Any = ..., **said: Any) -> Any:
+def spec_field(title: str, text: str, default: Any = ..., **said: Any) -> Any:
     """A field of a spec: `title` is its heading in forms, `text` explains it there and on the command line.
 
     Further arguments, beside pydantic's limits and `default_factory`:
@@ -112,26 +112,26 @@ class SpecPart(BaseModel):
             raise type(error)(f"{under}{error.field}", **error.parts) from None
 
 
-def asked_usd(description: str) -> Any:
+def usd_field(description: str) -> Any:
     """The budget field for the limit in money."""
     unset = "the setting JOB_BUDGET_USD"
-    return asked("Budget, USD", description, None, unset=unset, option="budget", metavar="USD", gt=0)
+    return spec_field("Budget, USD", description, None, unset=unset, option="budget", metavar="USD", gt=0)
 
 
-def asked_tokens(description: str) -> Any:
+def tokens_field(description: str) -> Any:
     """The budget field for the limit in tokens."""
     said: dict[str, Any] = {"unset": "none", "option": "budget-tokens", "metavar": "N"}
-    return asked("Budget, tokens", description, None, **said, gt=0, le=10**15)
+    return spec_field("Budget, tokens", description, None, **said, gt=0, le=10**15)
 
 
 class JobBudget(SpecPart):
     """The limits on a job's model calls."""
 
-    usd: float | None = asked_usd(
+    usd: float | None = usd_field(
         "Once its model calls have cost this much, no more begin, and it stops until it is resumed with a higher "
         "budget."
     )
-    tokens: int | None = asked_tokens(
+    tokens: int | None = tokens_field(
         "The same for prompt and answer tokens together, regardless of cost; tokens a server does not count are "
         "estimated."
     )
@@ -142,9 +142,9 @@ class JobBudget(SpecPart):
         return {"budget_usd": self.usd, "budget_tokens": self.tokens}
 
 
-def asked_budget() -> JobBudget:
+def budget_field() -> JobBudget:
     """The field of a spec that holds its job's budget."""
-    found: JobBudget = asked("Budget", "For its model calls.", JobBudget(), heading="Budget", prefix="budget_")
+    found: JobBudget = spec_field("Budget", "For its model calls.", JobBudget(), heading="Budget", prefix="budget_")
     return found
 
 

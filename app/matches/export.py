@@ -156,8 +156,8 @@ _WHOLE_GENERATIONS = ExportTable(
         Column("log_probs", "json", "The natural logarithm of the probability of each of these tokens, before masks,"
                " temperature and limits of the sampling.", "[-0.693147, -1.386294, -0.000021]; empty for other models",
                _log_probs),
-        Column("reasoning", "text", "The reasoning before the answer, where the server shows it: neither the partner nor"
-               " a later prompt has it.", "empty when nothing was shown"),
+        Column("reasoning", "text", "The reasoning before the answer, where the server shows it: neither the partner"
+               " nor a later prompt has it.", "empty when nothing was shown"),
         Column("cached_tokens", "integer", "Those of prompt_tokens that the server had in its cache.",
                "empty where it does not count them"),
         Column("reasoning_tokens", "integer", "Those of completion_tokens that are reasoning.",
@@ -168,8 +168,8 @@ _WHOLE_GENERATIONS = ExportTable(
                "empty where it does not count them"),
         Column("cost", "number", "What the call cost, in US dollars.",
                "0.00042; empty where it is unknown, for models that run here and for earlier releases"),
-        Column("cost_source", "text", "The source of the cost: reported by the server, or computed from the tokens and the"
-               " model's prices at that time; where the server counts no tokens, estimated by the length of the texts.",
+        Column("cost_source", "text", "The source of the cost: reported by the server, or computed from the tokens and"
+               " the model's prices at that time; where the server counts no tokens, estimated by the texts' length.",
                " | ".join(get_args(CostSource)) + "; empty without a cost"),
     ),
     _generations(),

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.core.errors import AppError, NotFound
-from app.core.extensions import came_second, writing
+from app.core.extensions import lost_race, writing
 from app.core.failures import Fault
 from app.games.base import Event
 from app.matches import engine
@@ -182,7 +182,7 @@ def commit(database: Engine, submission: MoveSubmission, *, instant: bool, tries
         with writing(database) as session:
             return submit(session, submission, instant=instant)
     except DBAPIError as error:
-        if tries == 1 or not came_second(error):
+        if tries == 1 or not lost_race(error):
             raise
     return commit(database, submission, instant=instant, tries=tries - 1)
 
@@ -219,7 +219,7 @@ def _end_match_with_events(
                 _append_events(session, record, new)
             return bool(new)
     except DBAPIError as error:
-        if not came_second(error):
+        if not lost_race(error):
             raise
         return False
 

@@ -22,7 +22,7 @@ from sqlalchemy.orm import Session
 from app import training_part
 from app.core.config import Settings
 from app.core.errors import AppError
-from app.core.extensions import DATABASE_AWAY, insist, reading, reason_of, writing
+from app.core.extensions import DATABASE_AWAY, reading, reason_of, transact_with_retry, writing
 from app.core.failures import BUSY, MODEL_FAULT, OUR_FAULT, Fault
 from app.core.internal_errors import internal_error
 from app.core.queues import Typing
@@ -304,7 +304,7 @@ def _submit_move(
 
     write_learnt(context.database)
     # The answer has cost time and money, so it waits for a database that is away or full.
-    receipt = insist(context.database, store, context.settings.TURN_SECONDS)
+    receipt = transact_with_retry(context.database, store, context.settings.TURN_SECONDS)
     if not receipt.answer.ok:
         refused = [logged.event for logged in receipt.new if isinstance(logged.event, Violated)]
         log.info("a model's move was refused", match=record.id, reasons=[violated.reason for violated in refused])
@@ -320,13 +320,13 @@ def _abort(
         _claim(session, context, record, seat, generation)
         return live.abort(session, load(session, record.id, lock=True), fault, seat, detail)
 
-    return insist(context.database, end, context.settings.TURN_SECONDS)
+    return transact_with_retry(context.database, end, context.settings.TURN_SECONDS)
 
 
 def _store_call_without_move(context: WorkerContext, record: StoredMatch, seat: int, generation: Generation) -> None:
     """Store a call that did not result in a move."""
     claim = partial(_claim, context=context, record=record, seat=seat, generation=generation)
-    insist(context.database, claim, context.settings.TURN_SECONDS)
+    transact_with_retry(context.database, claim, context.settings.TURN_SECONDS)
 
 
 def _claim(

@@ -12,7 +12,7 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from app.core.errors import AppError, Phrase
-from app.core.extensions import DATABASE_AWAY, MOST_SECONDS_AWAY, insist, reading, writing
+from app.core.extensions import DATABASE_AWAY, MOST_SECONDS_AWAY, reading, transact_with_retry, writing
 from app.core.internal_errors import internal_error
 from app.inference import engines
 from app.jobs import states
@@ -160,13 +160,17 @@ def _prepared(context: JobContext, kind: JobKind[Any], number: int, worker: type
         row = kind.get(session, number)
         if row.lease_count >= MOST_DEATHS:
             again = Phrase("`flask %(kind)s resume %(number)s` tries again", kind=kind.name, number=number)
-            raise AppError(f"{row.lease_count} workers died while running it, and no call was answered in between; {again}")
+            raise AppError(
+                f"{row.lease_count} workers died while running it, and no call was answered in between; {again}"
+            )
         return worker(context, session, row)
 
 
 def release(context: JobContext, kind: JobKind[Any], number: int, error: str) -> None:
     """Release a job that failed."""
-    insist(context.database, lambda session: kind.release(session, number, context.owner, error), MOST_SECONDS_AWAY)
+    transact_with_retry(
+        context.database, lambda session: kind.release(session, number, context.owner, error), MOST_SECONDS_AWAY
+    )
 
 
 def called_models(session: Session, numbers: Iterable[int], context: JobContext) -> dict[int, ChatModel]:

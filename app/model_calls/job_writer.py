@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine, update
 from sqlalchemy.orm import Session
 
-from app.core.extensions import MOST_SECONDS_AWAY, insist
+from app.core.extensions import MOST_SECONDS_AWAY, transact_with_retry
 from app.jobs import states
 from app.jobs.kind import JobKind
 from app.jobs.spending import SpendingGate, spent_on
@@ -142,7 +142,7 @@ class CallWriter:
 
     def _insist(self, work: Callable[[Session], str]) -> str:
         write_learnt(self._database)
-        return insist(self._database, work, MOST_SECONDS_AWAY)
+        return transact_with_retry(self._database, work, MOST_SECONDS_AWAY)
 
     def _put_back(self, calls: list[_Call], steps: Mapping[int, dict[str, Any]], counts: Mapping[str, float]) -> None:
         """Queue again what could not be written, before anything added since."""

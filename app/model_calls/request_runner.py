@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.core.config import Settings
 from app.core.errors import AppError
-from app.core.extensions import DATABASE_AWAY, insist, reason_of, writing
+from app.core.extensions import DATABASE_AWAY, reason_of, transact_with_retry, writing
 from app.core.internal_errors import internal_error
 from app.games.base import JSON
 from app.matches.engine import readable
@@ -102,7 +102,7 @@ def _make(database: Engine, settings: Settings, number: int, owner: str, call: C
             _keep_found(session, model, asking.found)
 
     # The answer has cost time and money, so it waits for a database that is away or full.
-    insist(database, keep, settings.TURN_SECONDS)
+    transact_with_retry(database, keep, settings.TURN_SECONDS)
     return result
 
 

@@ -21,7 +21,7 @@ from app.publication.bundle import MODEL
 from app.publication.hub import HubUnreachable
 from app.publication.places import read_place
 from app.publication.pull import Tell, pull_dataset, pull_model
-from app.registry.checkpoint_check import look_at
+from app.registry.checkpoint_check import check_checkpoint
 
 
 def main() -> None:
@@ -55,7 +55,7 @@ def _pulled(said: Mapping[str, Any], tell: Tell) -> int:
     name = said["name"]
     if said["kind"] == MODEL:
         games = said["games"]
-        return pull_model(transact(engine), settings, place, name=name, games=games, look=look_at, tell=tell)
+        return pull_model(transact(engine), settings, place, name=name, games=games, look=check_checkpoint, tell=tell)
     database = partial(reading, engine)
     return pull_dataset(transact(engine), database, settings, place, name=name, tell=tell)
 

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.core.config import ROOT, Settings
 from app.core.errors import AppError
-from app.core.extensions import DATABASE_AWAY, insist, reading, writing
+from app.core.extensions import DATABASE_AWAY, reading, transact_with_retry, writing
 from app.core.internal_errors import internal_error
 from app.jobs import states
 from app.jobs.context import JobContext
@@ -46,7 +46,9 @@ def run(context: JobContext, number: int) -> None:
         error = problem.message
     except Exception as problem:
         error = internal_error("a worker at a push broke", problem, job=number)
-    insist(context.database, lambda session: PUBLICATION.release(session, number, context.owner, error), AWAY)
+    transact_with_retry(
+        context.database, lambda session: PUBLICATION.release(session, number, context.owner, error), AWAY
+    )
 
 
 def _check_and_push(context: JobContext, number: int) -> None:
@@ -67,7 +69,7 @@ def _check_and_push(context: JobContext, number: int) -> None:
         note_people(session, number, planned.release.participants)
         return True
 
-    if not insist(context.database, begin, AWAY):
+    if not transact_with_retry(context.database, begin, AWAY):
         return
     if spec.place.folder is not None:
         push_to_folder(spec.place.folder, bundle)
@@ -77,7 +79,7 @@ def _check_and_push(context: JobContext, number: int) -> None:
         revision = _send_to_hub(context, number, request)
         if revision is None:
             return
-    insist(context.database, lambda session: _finish_push(session, number, context.owner, revision), AWAY)
+    transact_with_retry(context.database, lambda session: _finish_push(session, number, context.owner, revision), AWAY)
     facts = {"publication": number, "what": planned.name, "to": str(spec.place), "revision": revision, "by": by}
     log.info("something was published", **facts)
 
@@ -98,7 +100,9 @@ def _send_to_hub(context: JobContext, number: int, request: bytes) -> str | None
             renewed, status = 0.0, None
             while process.poll() is None:
                 if time.monotonic() - renewed > LEASE / 6:
-                    status = insist(context.database, lambda session: _renew(context, session, number), AWAY)
+                    status = transact_with_retry(
+                        context.database, lambda session: _renew(context, session, number), AWAY
+                    )
                     renewed = time.monotonic()
                 if status != states.RUNNING or context.stopping.wait(TICK):
                     return None

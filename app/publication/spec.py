@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import model_validator
 
 from app.core.errors import Invalid, Phrase, Verbatim
-from app.jobs.spec import JobSpec, asked
+from app.jobs.spec import JobSpec, spec_field
 from app.publication.licences import OTHER, Licence
 from app.publication.places import PublicationPlace, read_place
 
@@ -17,7 +17,7 @@ class PublicationSpec(JobSpec):
 
     version: ClassVar[int] = 1
 
-    model: str | None = asked(
+    model: str | None = spec_field(
         "Model",
         "A local model: its checkpoint is published with its card.",
         None,
@@ -27,7 +27,7 @@ class PublicationSpec(JobSpec):
         use="weights",
         heading="What is published",
     )
-    dataset: str | None = asked(
+    dataset: str | None = spec_field(
         "Dataset",
         "Its rows are published with its card.",
         None,
@@ -35,7 +35,7 @@ class PublicationSpec(JobSpec):
         metavar="DATASET",
         widget="dataset",
     )
-    to: str = asked(
+    to: str = spec_field(
         "To",
         "OWNER/NAME of a hub repository, created if it does not exist. On the command line also a folder, which begins "
         "with / or ./.",
@@ -43,20 +43,20 @@ class PublicationSpec(JobSpec):
         max_length=400,
         heading="Where to",
     )
-    revision: str | None = asked(
+    revision: str | None = spec_field(
         "Branch", "In the repository; created if it does not exist.", None, unset="main", metavar="BRANCH"
     )
-    visibility: Literal["private", "public"] = asked(
+    visibility: Literal["private", "public"] = spec_field(
         "New repository", "Who may see a newly created repository. An existing one stays as it is.", PRIVATE,
         labels={PRIVATE: "private: its owners alone", PUBLIC: "public: everybody"}, metavar="private|public",
     )  # fmt: skip
-    licence: Licence = asked(
+    licence: Licence = spec_field(
         "Licence",
         "Under which it may be used. You have to choose it; the card says which licences it has inherited.",
         metavar="LICENCE",
         labels={"": "none chosen yet"},
     )
-    licence_link: str | None = asked(
+    licence_link: str | None = spec_field(
         "Text of the licence", "Its address, where the licence is other.", None, unset="none", metavar="URL",
         max_length=400,
     )  # fmt: skip

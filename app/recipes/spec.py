@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from pydantic import field_validator
 
 from app.core.errors import Invalid, Phrase
-from app.jobs.spec import JobBudget, JobSpec, TextFile, asked, asked_budget
+from app.jobs.spec import JobBudget, JobSpec, TextFile, budget_field, spec_field
 from app.recipes.recipe_process import read_recipe
 from app.recipes.sweep import SEEDS
 
@@ -27,7 +27,7 @@ class RecipeSpec(JobSpec):
     version: ClassVar[int] = 1
     files: ClassVar = {"recipe": RECIPE_FILE}
 
-    recipe: str | None = asked(
+    recipe: str | None = spec_field(
         "Recipe",
         "A YAML file of steps.",
         None,
@@ -37,7 +37,7 @@ class RecipeSpec(JobSpec):
         argument=True,
         heading="What is run",
     )
-    inputs: dict[str, Any] = asked(
+    inputs: dict[str, Any] = spec_field(
         "Inputs",
         "Values that differ from those of the file, one a line, such as base = mine.",
         {},
@@ -45,7 +45,7 @@ class RecipeSpec(JobSpec):
         widget="lines",
         metavar="K=V",
     )
-    sweep: dict[str, Any] = asked(
+    sweep: dict[str, Any] = spec_field(
         "Sweep",
         "Fields that take several values, each in its own cells, one a line, such as train.config.learning_rate = "
         "0.0001, 0.001 or inputs.objective = -1..1 by 0.5; added to those of the file.",
@@ -55,7 +55,7 @@ class RecipeSpec(JobSpec):
         metavar="FIELD=VALUES",
         heading="Sweep",
     )
-    seeds: str = asked(
+    seeds: str = spec_field(
         "Seeds",
         "Each cell is done once with each, such as 1..5 or 1, 2, 3.",
         "",
@@ -63,7 +63,7 @@ class RecipeSpec(JobSpec):
         metavar="SEEDS",
         max_length=500,
     )
-    name: str = asked(
+    name: str = spec_field(
         "Name",
         "Its models are called NAME-STEP, with the values of the step’s loops.",
         "",
@@ -73,7 +73,7 @@ class RecipeSpec(JobSpec):
         once=True,
         heading="Name",
     )
-    budget: JobBudget = asked_budget()
+    budget: JobBudget = budget_field()
 
     @property
     def swept(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from app.core.config import ROOT
 from app.core.errors import AppError, Invalid, Verbatim
 
 
-def look_at(folder: Path, merged: Path | None = None) -> dict[str, Any]:
+def check_checkpoint(folder: Path, merged: Path | None = None) -> dict[str, Any]:
     """The output of `python -m training check` for a folder, run in a separate process; adapters are merged with their
     base and written to `merged`. Raises AppError with its line.
     """

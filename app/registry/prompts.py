@@ -71,7 +71,7 @@ def settled_prompts(session: Session, named: Sequence[str]) -> list[str | None]:
     return found * (3 - len(found)) if found else []
 
 
-def told(session: Session, named: str | None) -> JSON | None:
+def player_prompt(session: Session, named: str | None) -> JSON | None:
     """A prompt as passed to a player; None for none. Raises NotFound."""
     if named is None:
         return None

@@ -56,7 +56,7 @@ def create(
     Raises NotFound for an unknown game or model, and Invalid for anything else that cannot be played. With `goes_on`,
     for a round that belongs to something already begun, models switched off or archived meanwhile are accepted.
     """
-    whole = settled(spec, material)
+    whole = with_open_fields_filled(spec, material)
     seats = [spec.seats]
     return create_all(session, whole, seats, material, queued=queued, goes_on=goes_on, requester=requester)[0]
 
@@ -95,7 +95,7 @@ def create_all(
     return rows
 
 
-def settled(spec: RoundSpec, material: Material | None) -> RoundSpec:
+def with_open_fields_filled(spec: RoundSpec, material: Material | None) -> RoundSpec:
     """The spec with its open fields filled in: the number of matches, the seed, which is drawn, and the pick."""
     kind, matches = find_game(spec.game).material, spec.matches
     if matches is None:

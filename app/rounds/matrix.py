@@ -44,7 +44,7 @@ def create(
     requester: Requester | None = None,
 ) -> list[RoundRow]:
     """Create a round for each pair, all with the same seeds. Raises what `lifecycle.create` raises."""
-    whole = lifecycle.settled(spec, material)
+    whole = lifecycle.with_open_fields_filled(spec, material)
     seats = pairs(spec.game, spec.models)
     rows = lifecycle.create_all(session, whole, seats, material, queued=queued, requester=requester)
     for row in rows:

@@ -32,7 +32,7 @@ from app.matches.selfplay import MatchRunner, OutageTimer, RoundBlocked, SeatRun
 from app.matches.stored import MODEL, StoredMatch, StoredSeat, load
 from app.matches.turns import WorkerContext
 from app.models import GenerationRow, MatchRow, RoundRow
-from app.registry.prompts import told
+from app.registry.prompts import player_prompt
 from app.registry.spending import limit_reader
 from app.rounds import lifecycle, ranges
 from app.rounds.exchanged_talk import Messages, exchanged, messages_of
@@ -118,7 +118,7 @@ def _seat_runners(session: Session, row: RoundRow, context: JobContext) -> tuple
         rng = random.Random(f"{row.seed}/waits")
         away = lifecycle.away_seconds(row, model.id)
         waits = patience.setdefault(model.id, OutageTimer(settings.ROUND_PATIENCE, rng, away))
-        system = told(session, None if row.prompts is None else row.prompts[place])
+        system = player_prompt(session, None if row.prompts is None else row.prompts[place])
         player = replace(player_of(model, row.sampling), system=system)
         seat = StoredSeat(MODEL, model.id, with_prices(player, prices[model.id]))
         runner = SeatRunner.of(seat, waits, settings.home, gate=gate, prices=prices[model.id])
@@ -274,8 +274,8 @@ class _RoundRunner:
         taken = ranges.take(session, self._round_id, self._context.owner, self._lease, in_hand)
         if taken is not None and taken.leases >= MOST_DEATHS:
             raise RoundBlocked(
-                f"{taken.leases} workers died while playing the matches {taken.start} to {taken.stop - 1}; `flask round resume`"
-                " tries them again"
+                f"{taken.leases} workers died while playing the matches {taken.start} to {taken.stop - 1}; `flask"
+                " round resume` tries them again"
             )
         return taken, taken is not None or not ranges.all_done(session, self._round_id)
 

@@ -9,7 +9,7 @@ from app.core.errors import Invalid, Phrase, Verbatim
 from app.core.validation import LARGEST_SEED
 from app.games import GAMES, find_game
 from app.games.base import JSON
-from app.jobs.spec import JobBudget, JobSpec, SpecPart, asked, asked_budget
+from app.jobs.spec import JobBudget, JobSpec, SpecPart, budget_field, spec_field
 from app.rounds.plan import Pick, usual_pick
 
 MOST_NAME = 120  # characters in a name
@@ -24,9 +24,9 @@ _SAMPLED = "; ".join(
 _PICKED = ", ".join(f"{game.material.name}: {usual_pick(game.name)}" for game in GAMES.values() if game.material)
 
 
-def asked_leniency(**said: Any) -> Any:
-    """The spec field for reading models' moves leniently; `said` are further arguments of `asked`."""
-    return asked(
+def leniency_field(**said: Any) -> Any:
+    """The spec field for reading models' moves leniently; `said` are further arguments of `spec_field`."""
+    return spec_field(
         "Lenient reading of moves",
         "A code fence, quotes, bold or a label such as “Assistant:” around a model’s move is removed if unambiguous; "
         "the log keeps what was written. Off when reproducing a paper.",
@@ -35,9 +35,9 @@ def asked_leniency(**said: Any) -> Any:
     )
 
 
-def asked_material(**said: Any) -> Any:
-    """The spec field for the material of matches; `said` are further arguments of `asked`."""
-    return asked(
+def material_field(**said: Any) -> Any:
+    """The spec field for the material of matches; `said` are further arguments of `spec_field`."""
+    return spec_field(
         "Material",
         "What the matches are played on: a file, or `all` for the list that comes with the game.",
         None,
@@ -51,10 +51,10 @@ def asked_material(**said: Any) -> Any:
 class RoundSampling(SpecPart):
     """The prompting and sampling options of a round, which override each model’s own."""
 
-    temperature: float | None = asked(
+    temperature: float | None = spec_field(
         "Temperature", "0, which is greedy, to 2.", None, unset="each model’s own", metavar="T", ge=0, le=2
     )
-    top_k: int | None = asked(
+    top_k: int | None = spec_field(
         "Top-k",
         "Sample from the likeliest tokens, where the server can.",
         None,
@@ -63,7 +63,7 @@ class RoundSampling(SpecPart):
         ge=1,
         le=100_000,
     )
-    max_tokens: int | None = asked(
+    max_tokens: int | None = spec_field(
         "Maximum tokens per move",
         "Longer output is cut off.",
         None,
@@ -72,14 +72,14 @@ class RoundSampling(SpecPart):
         ge=1,
         le=100_000,
     )
-    greedy: bool = asked("Greedy", "The same as a temperature of 0.", False)
-    for_training: bool = asked(
+    greedy: bool = spec_field("Greedy", "The same as a temperature of 0.", False)
+    for_training: bool = spec_field(
         "For training",
         "Sample as the game’s paper did for rounds used in training, unless another field says otherwise.",
         False,
         note=_SAMPLED,
     )
-    structured: bool = asked(
+    structured: bool = spec_field(
         "Moves as JSON",
         "Language models are asked for each move as a JSON object, by a schema of the game that their servers keep to."
         " The log keeps the objects; partners, files and trainings see the moves as text.",
@@ -100,9 +100,9 @@ class RoundSampling(SpecPart):
         return {**(find_game(game).sampling if self.for_training else {}), **own, **greedy, **structured}
 
 
-def asked_talk_of() -> Any:
+def talk_of_field() -> Any:
     """The spec field of a control that shows whether models use what their partners say."""
-    return asked(
+    return spec_field(
         "Partner’s messages from",
         "The number of a round. In place of each message from its partner, a language model then reads the one that "
         "the partner’s seat sent at that place in the round’s next match, so any gain from talking is lost.",
@@ -116,13 +116,13 @@ def asked_talk_of() -> Any:
 class RoundSpec(JobSpec):
     """Who plays which game, how often and with what setup. A cross-play has a round for each pair of models."""
 
-    game: str = asked("Game", "Its name.", metavar="GAME", argument=True, widget="game", heading="Who plays")
-    cross_play: bool = asked(
+    game: str = spec_field("Game", "Its name.", metavar="GAME", argument=True, widget="game", heading="Who plays")
+    cross_play: bool = spec_field(
         "Every model against every other",
         "A round for each pair of any number of models, all on the same seeds. Each plays itself, too.",
         False,
     )
-    models: tuple[str, ...] = asked(
+    models: tuple[str, ...] = spec_field(
         "Models",
         "For the first seat and the second; one alone plays both. For a cross-play, two or more.",
         widget="seats",
@@ -131,12 +131,12 @@ class RoundSpec(JobSpec):
         min_length=1,
         max_length=MOST_MODELS,
     )
-    swap_seats: bool = asked(
+    swap_seats: bool = spec_field(
         "Swap seats",
         "Each game is played twice, with the models’ seats swapped. The number of matches has to be even.",
         False,
     )
-    matches: int | None = asked(
+    matches: int | None = spec_field(
         "Matches",
         "Per pair.",
         None,
@@ -146,12 +146,12 @@ class RoundSpec(JobSpec):
         le=MOST_MATCHES,
         heading="What is played",
     )
-    config: Mapping[str, Any] = asked(
+    config: Mapping[str, Any] = spec_field(
         "Settings of the game", "Such as objective=coop.", default_factory=dict, widget="options", metavar="K=V"
     )
-    lenient: bool = asked_leniency()
-    material: str | None = asked_material()
-    pick: Pick | None = asked(
+    lenient: bool = leniency_field()
+    material: str | None = material_field()
+    pick: Pick | None = spec_field(
         "How matches get their material",
         "Shuffled: each once in an order drawn from the seed, then all again. Random: drawn for each match.",
         None,
@@ -161,7 +161,7 @@ class RoundSpec(JobSpec):
         beside="material",
         labels={"in-order": "In the order of the list", "shuffled": "Shuffled", "random": "Drawn for each match"},
     )
-    prompts: tuple[str, ...] = asked(
+    prompts: tuple[str, ...] = spec_field(
         "System prompts",
         "What models are told besides the rules, by NAME or NAME@VERSION: for the first model and for the second; one "
         "alone is for both, `none` means none. Scripted players are told nothing.",
@@ -172,15 +172,15 @@ class RoundSpec(JobSpec):
         metavar="PROMPT",
         max_length=2,
     )
-    talk_of: str | None = asked_talk_of()
-    sampling: RoundSampling = asked(
+    talk_of: str | None = talk_of_field()
+    sampling: RoundSampling = spec_field(
         "Sampling",
         "For all models.",
         RoundSampling(),
         heading="How models are asked and sampled",
         without=("greedy", "for_training"),  # a form starts with these values in its fields
     )
-    name: str = asked(
+    name: str = spec_field(
         "Name",
         "The round’s name in lists.",
         "",
@@ -189,7 +189,7 @@ class RoundSpec(JobSpec):
         heading="Name and seed",
         max_length=MOST_NAME,
     )
-    seed: int | None = asked(
+    seed: int | None = spec_field(
         "Seed",
         "The same seed plays the same contexts and words.",
         None,
@@ -198,7 +198,7 @@ class RoundSpec(JobSpec):
         ge=0,
         le=LARGEST_SEED,
     )
-    budget: JobBudget = asked_budget()
+    budget: JobBudget = budget_field()
 
     @model_validator(mode="after")
     def _two_seats(self) -> Self:

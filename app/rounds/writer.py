@@ -16,7 +16,7 @@ import structlog
 from sqlalchemy import Engine, update
 from sqlalchemy.orm import Session
 
-from app.core.extensions import DATABASE_AWAY, insist, reason_of
+from app.core.extensions import DATABASE_AWAY, reason_of, transact_with_retry
 from app.games.base import Event
 from app.jobs.call_costs import Prices, is_unpriced
 from app.jobs.spending import SPENT, SpendingGate, Spent, spent_on
@@ -270,6 +270,6 @@ class RoundWriter:
         """Run `work`, retrying on conflicts, and until an unavailable database is back. Raises DatabaseAway."""
         write_learnt(self._database)
         try:
-            return insist(self._database, work, MOST_SECONDS_AWAY)
+            return transact_with_retry(self._database, work, MOST_SECONDS_AWAY)
         except DATABASE_AWAY as error:
             raise DatabaseAway(f"the database took nothing for {MOST_SECONDS_AWAY:g} s: {reason_of(error)}") from None

@@ -45,7 +45,7 @@ class AgentInteraction:
         return (self.row.observations or {}).get(f"{name}_{when}", ())
 
 
-def place_of(row: Society, agent: int) -> AgentPlace:
+def position_of_agent(row: Society, agent: int) -> AgentPlace:
     """The position of an agent of a society."""
     across = int(row.config["size"])
     return AgentPlace(agent, agent // across + 1, agent % across + 1)

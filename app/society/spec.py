@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
-from app.jobs.spec import JobBudget, JobSpec, asked, asked_budget
+from app.jobs.spec import JobBudget, JobSpec, budget_field, spec_field
 from app.society.config import LARGEST_SEED, SocietyConfig, SocietySettings
 from app.society.embedders import TFIDF
 from app.society.material import PRIORS, QUESTIONS
@@ -29,9 +29,9 @@ def with_seed(raw: Mapping[str, Any], settings: str) -> Mapping[str, Any]:
     return {**raw, settings: others, "seed": raw.get("seed") or within["seed"]}
 
 
-def asked_config(**said: Any) -> SocietySettings:
+def config_field(**said: Any) -> SocietySettings:
     """The spec field for the settings of its societies; their seed is the spec's own."""
-    found: SocietySettings = asked(
+    found: SocietySettings = spec_field(
         "Settings",
         "For the grid, critics, memories and calls; they override the preset.",
         SocietySettings(),
@@ -44,9 +44,9 @@ def asked_config(**said: Any) -> SocietySettings:
     return found
 
 
-def asked_observers() -> tuple[str, ...]:
+def observers_field() -> tuple[str, ...]:
     """The spec field that names the observers of its societies."""
-    found: tuple[str, ...] = asked(
+    found: tuple[str, ...] = spec_field(
         "Observers",
         "Models that rate each draft and each revision; of several the mean counts.",
         widget="models",
@@ -59,9 +59,9 @@ def asked_observers() -> tuple[str, ...]:
     return found
 
 
-def asked_embedder() -> str:
+def embedder_field() -> str:
     """The spec field that names the embedder of its societies."""
-    found: str = asked(
+    found: str = spec_field(
         "Embedder",
         "Whose vectors say what is similar: tfidf, model:NAME, api:MODEL or sentences:MODEL.",
         TFIDF,
@@ -70,15 +70,17 @@ def asked_embedder() -> str:
     return found
 
 
-def asked_questions(text: str, **said: Any) -> str | None:
+def questions_field(text: str, **said: Any) -> str | None:
     """The spec field that names the file of its questions."""
-    found: str | None = asked("Questions", text, None, unset="those that ship", widget="file", metavar="FILE", **said)
+    found: str | None = spec_field(
+        "Questions", text, None, unset="those that ship", widget="file", metavar="FILE", **said
+    )
     return found
 
 
-def asked_priors() -> str | None:
+def priors_field() -> str | None:
     """The spec field that names the file of its first memories."""
-    found: str | None = asked(
+    found: str | None = spec_field(
         "First memories",
         "JSON: good and bad, each a list of objects with question and answer; or the published list of dialogues.",
         None,
@@ -89,9 +91,9 @@ def asked_priors() -> str | None:
     return found
 
 
-def asked_seed() -> int:
+def seed_field() -> int:
     """The spec field for the seed that determines everything random."""
-    found: int = asked(
+    found: int = spec_field(
         "Seed",
         "For all random draws: the same seed gives the same world.",
         default_factory=draw_seed,
@@ -108,7 +110,7 @@ class SocietySpec(JobSpec):
 
     files: ClassVar = {"questions": QUESTIONS, "priors": PRIORS}
 
-    agents: Mapping[str, Share] = asked(
+    agents: Mapping[str, Share] = spec_field(
         "Agents",
         "Models of the agents, each with its share of them: 1 and 1 are halves.",
         widget="shares",
@@ -119,7 +121,7 @@ class SocietySpec(JobSpec):
         max_length=MOST_MODELS,
         heading="Who takes part",
     )
-    systems: tuple[str, ...] = asked(
+    systems: tuple[str, ...] = spec_field(
         "System message",
         "Agent models that are told not to warn and lecture by habit.",
         (),
@@ -128,18 +130,18 @@ class SocietySpec(JobSpec):
         metavar="MODEL",
         option="system",
     )
-    observers: tuple[str, ...] = asked_observers()
-    config: SocietySettings = asked_config(preset="preset", heading="The world")
-    questions: str | None = asked_questions(
+    observers: tuple[str, ...] = observers_field()
+    config: SocietySettings = config_field(preset="preset", heading="The world")
+    questions: str | None = questions_field(
         "One a line, or a list in JSON. Agents get them in turn.", heading="What is asked and remembered"
     )
-    priors: str | None = asked_priors()
-    embedder: str = asked_embedder()
-    name: str = asked(
+    priors: str | None = priors_field()
+    embedder: str = embedder_field()
+    name: str = spec_field(
         "Name", "Name of the society in lists.", "", unset="its models", max_length=80, heading="Name and seed"
     )
-    seed: int = asked_seed()
-    budget: JobBudget = asked_budget()
+    seed: int = seed_field()
+    budget: JobBudget = budget_field()
 
     @classmethod
     def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:

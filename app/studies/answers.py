@@ -17,7 +17,7 @@ from app.studies import consents, matches, payments, withdrawal
 from app.studies.assignment import assign
 from app.studies.design import EITHER, PERSON, Questions
 from app.studies.endings import COMPLETED, DECLINED, QUIZ_FAILED, EndingName
-from app.studies.enrolment import come_again, take_place
+from app.studies.enrolment import readmit, take_place
 from app.studies.participant_steps import (
     CONSENT,
     DEBRIEF,
@@ -31,7 +31,7 @@ from app.studies.participant_steps import (
     Step,
     shows_arm,
 )
-from app.studies.progress import STILL_THERE, StudyProgress, advance, answer, end, note
+from app.studies.progress import STILL_THERE, StudyProgress, advance, answer, end, log_event
 from app.studies.quiz import QuizState, are_right, quiz_state, read_answers
 from app.studies.survey import SurveyForm, Values, first_value, read_survey, typed_numbers
 from app.studies.texts import first_condition
@@ -62,7 +62,7 @@ def take(session: Session, progress: StudyProgress, key: str, form: SurveyForm, 
 def finish(session: Session, progress: StudyProgress, name: EndingName, **facts: Any) -> None:
     """End an enrolment, if it has not ended, and write what is owed for it."""
     end(session, progress, name, **facts)
-    payments.settle(session, progress)
+    payments.record_owed(session, progress)
 
 
 def draw_arm(session: Session, progress: StudyProgress) -> None:
@@ -76,7 +76,7 @@ def seed_of(progress: StudyProgress, step: Step) -> str:
     return f"{progress.enrolment.token}/{step.key}"
 
 
-def asked_now(progress: StudyProgress) -> Questions:
+def due_questions(progress: StudyProgress) -> Questions:
     """The questions of the due survey."""
     return progress.design.survey.parts[progress.step.part or "end"]
 
@@ -135,7 +135,7 @@ def _consent(session: Session, progress: StudyProgress, form: SurveyForm, text: 
         return _unanswered("part", Phrase("a tick, or “No” below"))
     take_place(session, progress)
     if progress.enrolment.ending is not None:
-        payments.settle(session, progress)
+        payments.record_owed(session, progress)
         return StepOutcome()
     asked = progress.design.consent
     training = first_value(form, "training") == YES if asked.training == "ask" else None
@@ -146,7 +146,7 @@ def _consent(session: Session, progress: StudyProgress, form: SurveyForm, text: 
 
 def _done(session: Session, progress: StudyProgress, _form: SurveyForm, _text: str) -> StepOutcome:
     """Check again whether a participant who was sent away before agreeing can begin."""
-    come_again(session, progress)
+    readmit(session, progress)
     return StepOutcome()
 
 
@@ -177,7 +177,7 @@ def _take_quiz_answers(session: Session, progress: StudyProgress, form: SurveyFo
 
 
 def _take_survey_answers(session: Session, progress: StudyProgress, form: SurveyForm, _text: str) -> StepOutcome:
-    asked = asked_now(progress)
+    asked = due_questions(progress)
     values, errors = read_survey(asked, form, earlier_answers(progress), returned(progress), progress.design.language)
     if errors:
         return StepOutcome(errors)
@@ -193,9 +193,9 @@ def _match(session: Session, progress: StudyProgress, form: SurveyForm, _text: s
         if replacement is not None:
             return StepOutcome(begun=replacement)
         if progress.enrolment.ending is not None:
-            payments.settle(session, progress)
+            payments.record_owed(session, progress)
             return StepOutcome()
-        if matches.asked(session, progress) is not None:
+        if matches.lapse_to_ask_about(session, progress) is not None:
             return _still_there(session, progress, form, row.id)
         _go_on(session, progress)
         if progress.step.kind not in (PRACTICE, MATCH):
@@ -208,7 +208,7 @@ def _still_there(session: Session, progress: StudyProgress, form: SurveyForm, ma
     """Moves on once the participant has confirmed that they are there; a form from another page does not confirm it."""
     if first_value(form, HERE) != YES:
         return StepOutcome()
-    note(session, progress, STILL_THERE, {"match": match_id})
+    log_event(session, progress, STILL_THERE, {"match": match_id})
     return _go_on(session, progress)
 
 

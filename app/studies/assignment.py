@@ -27,7 +27,7 @@ from app.studies.assignment_list import ASSIGNMENT_LIST, AssignmentList, list_of
 from app.studies.design import StudyDesign
 from app.studies.endings import PROLIFIC
 from app.studies.places import FREED, takes_place
-from app.studies.progress import StudyProgress, lock_wave, note
+from app.studies.progress import StudyProgress, lock_wave, log_event
 from app.studies.stimuli import PlanPlace, distinct, plan_of
 from app.studies.store import design_of
 from app.studies.wave_terms import CHANGED, PLACES
@@ -92,7 +92,7 @@ def assign(session: Session, progress: StudyProgress) -> None:
     place = PlanPlace(slot.arm, slot.stratum, turn, seed)
     drawn = plan_of(progress.design, _usable_pieces(progress), place)
     enrolment.plan = {"slot": slot.number, **drawn}
-    note(session, progress, ASSIGNMENT, {"stratum": slot.stratum, "slot": slot.number, "arm": slot.arm})
+    log_event(session, progress, ASSIGNMENT, {"stratum": slot.stratum, "slot": slot.number, "arm": slot.arm})
     session.flush()
 
 

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from app.core.csv_reader import read_csv, refuse_rounded
 from app.core.errors import Conflict, Invalid, Phrase, Verbatim
 from app.models import Arm, Enrolment, Participant, StudyEvent, Wave
-from app.studies.progress import by_whom, lock_wave, note_in_wave
+from app.studies.progress import by_whom, lock_wave, log_wave_event
 from app.studies.waves import check_not_frozen, settings_of
 
 ASSIGNMENT_LIST = "assignment list"
@@ -125,7 +125,7 @@ def import_list(session: Session, wave: Wave, found: ReadList, by: str | None = 
         raise Invalid(None, expected=expected, got=Phrase("%(lines)s lines", lines=lines), subject=Verbatim(found.name))
     _check_people(session, wave, found)
     body = {"arms": list(found.kept.arms), "people": list(found.kept.people), "sha256": found.sha256}
-    note_in_wave(session, wave.id, ASSIGNMENT_LIST, body | by_whom(by))
+    log_wave_event(session, wave.id, ASSIGNMENT_LIST, body | by_whom(by))
     session.flush()
 
 

@@ -23,7 +23,7 @@ from app.studies.due import OwedPerson, due, payment_rows
 from app.studies.pay_doubts import PayDoubt, held_back, held_in
 from app.studies.payable import checked_id, ids_of
 from app.studies.payments import read_reason, recruiter_of, settle_all
-from app.studies.progress import lock_wave, note_in_wave
+from app.studies.progress import lock_wave, log_wave_event
 from app.studies.reports import new_in
 from app.studies.visits import last_table
 
@@ -102,7 +102,7 @@ def _set_aside(session: Session, wave: Wave, reason: str, by: str | None) -> Non
             ),
         )  # fmt: skip
     body = {"reports": list(waiting), "reason": read_reason("set_aside", reason), "by": by}
-    note_in_wave(session, wave.id, _SET_ASIDE, body)
+    log_wave_event(session, wave.id, _SET_ASIDE, body)
     session.flush()
 
 
@@ -265,5 +265,5 @@ def batch_file(session: Session, batch: PaymentBatch) -> BatchFile:
 
 
 def _note(session: Session, batch: PaymentBatch, status: str, by: str | None) -> None:
-    note_in_wave(session, batch.wave_id, _EVENT, {"number": batch.number, "status": status, "by": by})
+    log_wave_event(session, batch.wave_id, _EVENT, {"number": batch.number, "status": status, "by": by})
     session.flush()

@@ -32,7 +32,7 @@ def rows_of(question: SurveyQuestion) -> Sequence[str | None]:
     return [None] if question.matrix is None else list(question.matrix.rows)
 
 
-def asked(design: StudyDesign) -> Iterator[tuple[Step, SurveyQuestion, str | None]]:
+def questions_asked(design: StudyDesign) -> Iterator[tuple[Step, SurveyQuestion, str | None]]:
     """Each time a question, or a row of a matrix, is asked."""
     for step in steps(design):
         if step.kind == SURVEY and step.part is not None:
@@ -48,7 +48,7 @@ def renamed_outcomes(design: StudyDesign, figures: Sequence[str]) -> Mapping[str
 
 def renamed_answers(design: StudyDesign) -> Mapping[str, str]:
     """The names of answers that exports replace, each with its new name."""
-    return _shortened_names([answer_name(step, question.id, row) for step, question, row in asked(design)])
+    return _shortened_names([answer_name(step, question.id, row) for step, question, row in questions_asked(design)])
 
 
 def _shortened_names(names: Sequence[str]) -> Mapping[str, str]:

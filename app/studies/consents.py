@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.models import Consent, Enrolment, MatchRow, Participant, SeatRow
-from app.studies.progress import StudyProgress, note
+from app.studies.progress import StudyProgress, log_event
 from app.studies.withdrawn_data import WithdrawnData, withdraw_matches
 
 PARTICIPATION, TRAINING, PUBLICATION = "participation", "training", "publication"
@@ -38,7 +38,7 @@ def give(
     answers = {kind: given for kind, given in asked.items() if given is not None}
     new = [kind for kind, given in answers.items() if _add_answer(session, participant_id, kind, given, text)]
     if new:
-        note(session, progress, "consent", {kind: answers[kind] for kind in new})
+        log_event(session, progress, "consent", {kind: answers[kind] for kind in new})
     if TRAINING in new:
         set_seats(session, participant_id, agreed=bool(training))
 

@@ -34,7 +34,7 @@ from app.studies.deadlines import day_of
 from app.studies.design import StudyDesign
 from app.studies.endings import CLOSED, DECLINED, FULL, INACTIVE, INELIGIBLE, WITHDRAWN, EndingName
 from app.studies.places import committed, places_taken
-from app.studies.progress import StudyProgress, begin_anew, end, find_progress, lock_wave, note, note_in_wave
+from app.studies.progress import StudyProgress, begin_anew, end, find_progress, lock_wave, log_event, log_wave_event
 from app.studies.store import design_of, design_of_wave
 from app.studies.waves import CLOSED as CLOSED_WAVE
 from app.studies.waves import OPEN, PAUSED, settings_of
@@ -76,12 +76,14 @@ class NotTheirs(NotAllowed):
 
 def person_hash(secret: str, recruiter: str, external_id: str) -> str:
     """A hash that links a person's studies and outlives the id; it reveals the id only with the server's key."""
-    return _hash(secret, recruiter, one_case(recruiter, external_id))
+    return _hash(secret, recruiter, comparable_id(recruiter, external_id))
 
 
 def person_hashes(secret: str, recruiter: str, external_id: str) -> tuple[str, ...]:
     """All hashes of a person, today's first: earlier, ids that differ in case were different persons."""
-    written = dict.fromkeys((one_case(recruiter, external_id), external_id, external_id.lower(), external_id.upper()))
+    written = dict.fromkeys(
+        (comparable_id(recruiter, external_id), external_id, external_id.lower(), external_id.upper())
+    )
     some = list(written) if recruiter in CASELESS else [external_id]
     return tuple(_hash(secret, recruiter, each) for each in some)
 
@@ -114,7 +116,7 @@ def enter(session: Session, wave: Wave, visitor: Visitor, secret: str) -> StudyP
     _check_takes_new(wave, visitor)
     refusal = _ending_on_entry(session, wave, people)
     progress = _enrol(session, wave, visitor, people)
-    note(session, progress, ENTRY, {"device": visitor.device, "recruiter": visitor.recruiter})
+    log_event(session, progress, ENTRY, {"device": visitor.device, "recruiter": visitor.recruiter})
     _keep_submission(session, progress, visitor)
     if refusal is not None:
         end(session, progress, refusal, door=True)
@@ -145,13 +147,13 @@ def take_place(session: Session, progress: StudyProgress) -> None:
         _pause_after_first(session, wave, start.first)
 
 
-def come_again(session: Session, progress: StudyProgress) -> bool:
+def readmit(session: Session, progress: StudyProgress) -> bool:
     """Let a person begin who was sent away, or left, before agreeing to anything. True if that was done.
 
     `progress` is locked. It is not done if the same reason would send them away again.
     """
     enrolment = progress.enrolment
-    if enrolment.wave_id is None or not may_come_again(progress):
+    if enrolment.wave_id is None or not may_be_readmitted(progress):
         return False
     wave = lock_wave(session, enrolment.wave_id)
     if wave.frozen_at is not None or wave.status != OPEN:
@@ -165,12 +167,12 @@ def come_again(session: Session, progress: StudyProgress) -> bool:
         session.delete(payment)
     enrolment.ending = enrolment.ended_at = None
     begin_anew(progress)
-    note(session, progress, ENTRY, {"again": True})
+    log_event(session, progress, ENTRY, {"again": True})
     session.flush()
     return True
 
 
-def may_come_again(progress: StudyProgress) -> bool:
+def may_be_readmitted(progress: StudyProgress) -> bool:
     """Whether a person may begin after their ending: they did not take part, and did not say no."""
     return progress.enrolment.ending in _NOT_FOR_GOOD and progress.enrolment.agreed_at is None
 
@@ -183,7 +185,7 @@ def mark_of_link(token: str) -> str:
 # ---- Who comes in -------------------------------------------------------------------
 
 
-def one_case(recruiter: str, external_id: str) -> str:
+def comparable_id(recruiter: str, external_id: str) -> str:
     """An id in the form used for comparison: in lower case for recruiters whose ids ignore case."""
     return external_id.lower() if recruiter in CASELESS else external_id
 
@@ -224,9 +226,9 @@ def _come_back(session: Session, wave: Wave, known: int, visitor: Visitor, *, ma
             raise NotTheirs(_NOT_LET_IN)
         _take_over(session, wave, progress)
     if wave.frozen_at is None:
-        if may_return and may_come_again(progress):
+        if may_return and may_be_readmitted(progress):
             progress = find_progress(session, known, lock=True)
-            come_again(session, progress)
+            readmit(session, progress)
         _keep_submission(session, progress, visitor)
     return progress
 
@@ -263,7 +265,7 @@ def _take_over(session: Session, wave: Wave, progress: StudyProgress) -> None:
     session.execute(delete(Submission).where(Submission.enrolment_id == progress.enrolment.id))
     if progress.enrolment.ending == DECLINED and wave.status == OPEN:
         progress.enrolment.ending = WITHDRAWN
-    note(session, progress, ENTRY, {"taken over": True})
+    log_event(session, progress, ENTRY, {"taken over": True})
     session.flush()
 
 
@@ -373,8 +375,8 @@ def _keep_identity(
             RecruitmentIdentity.participant_id == participant_id, RecruitmentIdentity.recruiter == recruiter
         )
     )
-    same = one_case(recruiter, external_id)
-    identity = next((each for each in kept if one_case(recruiter, each.external_id) == same), None)
+    same = comparable_id(recruiter, external_id)
+    identity = next((each for each in kept if comparable_id(recruiter, each.external_id) == same), None)
     if identity is None:
         identity = RecruitmentIdentity(participant_id=participant_id, recruiter=recruiter, external_id=external_id)
         session.add(identity)
@@ -411,4 +413,4 @@ def _pause_after_first(session: Session, wave: Wave, first: int) -> None:
     paused = select(StudyEvent.id).where(StudyEvent.wave_id == wave.id, StudyEvent.kind == PAUSED_BY_START)
     if session.scalar(paused.limit(1)) is None and places_taken(session, wave) >= first:
         wave.status = PAUSED
-        note_in_wave(session, wave.id, PAUSED_BY_START, {"first": first})
+        log_wave_event(session, wave.id, PAUSED_BY_START, {"first": first})

@@ -17,7 +17,7 @@ from app.core.errors import Conflict, Invalid, Phrase
 from app.core.typed_numbers import ENGLISH, read_amount
 from app.matches.clocks import Clocks
 from app.models import StudyEvent, Wave
-from app.studies.progress import StudyProgress, by_whom, note, unknown_link
+from app.studies.progress import StudyProgress, by_whom, log_event, unknown_link
 from app.studies.waves import check_not_frozen
 
 EXTRA_TIME = "extra time"
@@ -64,7 +64,7 @@ def give(session: Session, progress: StudyProgress, factor: Decimal, by: str | N
     if progress.enrolment.ending is not None:
         raise Conflict("participant", expected=Phrase("one who is under way"), got=Phrase("one who has ended"))
     if factor != factor_of(session, progress.enrolment.id):
-        note(session, progress, EXTRA_TIME, {"factor": str(factor), **by_whom(by)})
+        log_event(session, progress, EXTRA_TIME, {"factor": str(factor), **by_whom(by)})
         session.flush()
 
 

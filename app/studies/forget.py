@@ -36,7 +36,7 @@ from app.registry import PERSON
 from app.studies.batches import CONFIRMED
 from app.studies.consents import seats_of, withdraw_training
 from app.studies.endings import WITHDRAWN
-from app.studies.payments import is_by_approval, settle
+from app.studies.payments import is_by_approval, record_owed
 from app.studies.progress import end, find_progress, lock_enrolments
 from app.studies.reports import REPORT, WORDS, empty_steps
 from app.studies.withdrawn_data import withdraw_matches
@@ -111,7 +111,7 @@ def forget_person(session: Session, participant_id: int) -> ForgetReport:
     for enrolment in enrolments:
         progress = find_progress(session, enrolment.id)
         end(session, progress, WITHDRAWN)
-        settle(session, progress)  # while the data for working out the pay still exist
+        record_owed(session, progress)  # while the data for working out the pay still exist
         report.answers += len(enrolment.answers)
         enrolment.answers = {}
         _empty_log(session, enrolment.id)

@@ -16,7 +16,7 @@ from app.studies import matches
 from app.studies.design import REPLACE, StudyDesign
 from app.studies.endings import INACTIVE
 from app.studies.extra_time import factor_of
-from app.studies.progress import STILL_THERE, StudyProgress, find_progress, note
+from app.studies.progress import STILL_THERE, StudyProgress, find_progress, log_event
 from app.studies.withdrawal import leave
 
 LEAST = timedelta(hours=1)
@@ -63,7 +63,7 @@ def say_here(session: Session, progress: StudyProgress) -> None:
     """Record that a person said they are still there, on any page."""
     if progress.enrolment.ending is None:
         progress.enrolment.seen_at = datetime.now(UTC)
-        note(session, progress, STILL_THERE, {"step": progress.step.key})
+        log_event(session, progress, STILL_THERE, {"step": progress.step.key})
 
 
 def _time_left(session: Session, progress: StudyProgress, now: datetime | None) -> timedelta:

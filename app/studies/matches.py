@@ -24,7 +24,7 @@ from app.matches.store import NewMatch, SeatPerson, insert_matches
 from app.matches.stored import StoredMatch, StoredSeat, load, opened
 from app.models import Enrolment, LanguageModel, MatchRow, SeatRow, Wave
 from app.registry import PERSON
-from app.registry.prompts import told
+from app.registry.prompts import player_prompt
 from app.studies import lapses, payments
 from app.studies.arms import level_of, matches_a_person
 from app.studies.checks import MODEL, NO_PROMPT, PROMPT, condition_config
@@ -34,7 +34,7 @@ from app.studies.endings import INACTIVE, TECHNICAL, WITHDRAWN
 from app.studies.extra_time import factor_of, longer
 from app.studies.lapses import Lapse
 from app.studies.participant_steps import MATCH, PRACTICE, Step
-from app.studies.progress import StudyProgress, end, find_progress, note
+from app.studies.progress import StudyProgress, end, find_progress, log_event
 from app.studies.store import models_of
 
 
@@ -80,7 +80,7 @@ def after(session: Session, progress: StudyProgress, step: Step, now: datetime |
     return None
 
 
-def asked(session: Session, progress: StudyProgress, now: datetime | None = None) -> Lapse | None:
+def lapse_to_ask_about(session: Session, progress: StudyProgress, now: datetime | None = None) -> Lapse | None:
     """The lapse at a step whose match ended by the person's silence, who is asked whether they are still there."""
     if progress.enrolment.ending is not None:
         return None
@@ -94,7 +94,8 @@ def unanswered(session: Session, now: datetime | None = None) -> list[int]:
     return [
         progress.enrolment.id
         for progress in waiting
-        if (lapse := asked(session, progress, now)) is not None and lapses.ends_study(session, progress, lapse, now)
+        if (lapse := lapse_to_ask_about(session, progress, now)) is not None
+        and lapses.ends_study(session, progress, lapse, now)
     ]
 
 
@@ -104,11 +105,11 @@ def end_unanswered(session: Session, enrolment_id: int, now: datetime | None = N
     if progress.enrolment.ending is not None or progress.step.kind != MATCH:
         return False
     after(session, progress, progress.step, now)
-    payments.settle(session, progress)
+    payments.record_owed(session, progress)
     return progress.enrolment.ending is not None
 
 
-def settle(session: Session, match_id: str) -> None:
+def end_after_silence(session: Session, match_id: str) -> None:
     """If a match ended by a clock, end the study of a person who may not come back; see `after`."""
     number = session.scalar(
         select(SeatRow.enrolment_id).where(SeatRow.match_id == match_id, SeatRow.enrolment_id.is_not(None))
@@ -119,7 +120,7 @@ def settle(session: Session, match_id: str) -> None:
     row = due(session, progress)
     if row is not None and row.id == match_id:
         after(session, progress, progress.step)
-    payments.settle(session, progress)
+    payments.record_owed(session, progress)
 
 
 def _after_failure(session: Session, progress: StudyProgress, step: Step, row: MatchRow) -> StoredMatch | None:
@@ -162,7 +163,7 @@ def _begin_match(session: Session, progress: StudyProgress, step: Step, replaces
     )
     insert_matches(session, [new])
     noted = {"match": record.id, "step": step.key}
-    note(session, progress, "match", noted if replaces is None else {**noted, "replaces": replaces})
+    log_event(session, progress, "match", noted if replaces is None else {**noted, "replaces": replaces})
     return record
 
 
@@ -210,7 +211,7 @@ def _partner_seat(session: Session, progress: StudyProgress, step: Step, conditi
     named = NO_PROMPT if step.kind == PRACTICE else level_of(progress.design, condition, PROMPT, NO_PROMPT)
     if seat.spec is None or named == NO_PROMPT:
         return seat
-    return replace(seat, spec=replace(seat.spec, system=told(session, str(named))))
+    return replace(seat, spec=replace(seat.spec, system=player_prompt(session, str(named))))
 
 
 def _match_options(design: StudyDesign, replaces: str | None) -> MatchOptions:

@@ -22,7 +22,7 @@ from app.studies.endings import EndingName
 from app.studies.pay_decisions import PAY_DECISION, kept
 from app.studies.payable import UNPAYABLE, unpayable
 from app.studies.payments import BASE, read_reason, recruiter_of
-from app.studies.progress import StudyProgress, note
+from app.studies.progress import StudyProgress, log_event
 from app.studies.store import design_of_wave
 from app.studies.visits import APPROVED, PARTIAL, REJECTED, RETURNED, SCREENED_OUT, done_elsewhere, statuses_of_visits
 
@@ -115,7 +115,7 @@ def decide(
         raise Conflict("participant", expected=Phrase("one whose pay is in doubt"), got=Phrase("none to decide on"))
     for each in found:
         body = {"doubt": each.kind, "keep": keep, "reason": text, "by": by}
-        note(session, progress, PAY_DECISION, body)
+        log_event(session, progress, PAY_DECISION, body)
     session.flush()
     return found
 

@@ -41,7 +41,7 @@ from app.studies.amounts import (
 from app.studies.checks import OBJECTIVE
 from app.studies.endings import DECLINED, INACTIVE, INELIGIBLE, EndingName
 from app.studies.places import committed_before_fee
-from app.studies.progress import ENDING, StudyProgress, find_progress, lock_wave, note
+from app.studies.progress import ENDING, StudyProgress, find_progress, lock_wave, log_event
 from app.studies.quantities import CENT, places_of
 from app.studies.reports import REPORT
 
@@ -63,7 +63,7 @@ def owed_now(session: Session, progress: StudyProgress, ending: EndingName) -> t
     return base_owed(progress.design, ending, time_taken(_signs_of_life(session, progress.enrolment, ending))), bonus
 
 
-def settle(session: Session, progress: StudyProgress) -> Sequence[Payment]:
+def record_owed(session: Session, progress: StudyProgress) -> Sequence[Payment]:
     """Record what an enrolment is owed, once, when it has ended and none of its matches is in progress.
 
     A person who was turned away from a full or closed wave had no place, and is owed nothing. Returns the rows of the
@@ -85,7 +85,7 @@ def settle(session: Session, progress: StudyProgress) -> Sequence[Payment]:
         base = bonus = NOTHING
     written = [_payment(progress, BASE, base), _payment(progress, BONUS, bonus)]
     session.add_all(written)
-    note(session, progress, "settled", {BASE: str(base), BONUS: str(bonus)})
+    log_event(session, progress, "settled", {BASE: str(base), BONUS: str(bonus)})
     session.flush()
     return written
 
@@ -95,7 +95,7 @@ def settle_all(session: Session, wave: Wave) -> int:
     settled = select(Payment.id).where(Payment.enrolment_id == Enrolment.id, Payment.key == BONUS).exists()
     waiting = select(Enrolment.id).where(Enrolment.wave_id == wave.id, Enrolment.ending.is_not(None), ~settled)
     return sum(
-        bool(settle(session, find_progress(session, number, lock=True)))
+        bool(record_owed(session, find_progress(session, number, lock=True)))
         for number in session.scalars(waiting.order_by(Enrolment.id)).all()
     )
 
@@ -189,7 +189,7 @@ def _settle_and_lock_payments(session: Session, progress: StudyProgress) -> Sequ
     """All payments of a person who has ended, locked against drafts until the transaction ends. Raises Conflict."""
     if progress.enrolment.wave_id is not None:
         lock_wave(session, progress.enrolment.wave_id)  # so that no draft includes what is taken away here
-    if not settle(session, progress):
+    if not record_owed(session, progress):
         raise Conflict("participant", expected=Phrase("one who has ended"), got=Phrase("one who is under way"))
     return payments_of(session, progress.enrolment.id)
 
@@ -235,7 +235,7 @@ def _by_hand(
     row = _payment(progress, key, amount.quantize(CENT))
     row.reason, row.created_by = reason, by
     session.add(row)
-    note(session, progress, key.split()[0], body)
+    log_event(session, progress, key.split()[0], body)
     session.flush()
     return row
 

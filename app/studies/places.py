@@ -9,7 +9,7 @@ from app.models import Enrolment, MatchRow, Payment, PaymentBatch, SeatRow, Wave
 from app.studies.cost import most_a_place
 from app.studies.design import StudyDesign
 from app.studies.endings import DECLINED, EARNED, INELIGIBLE, PROLIFIC, EndingName
-from app.studies.progress import StudyProgress, lock_wave, note
+from app.studies.progress import StudyProgress, lock_wave, log_event
 from app.studies.store import design_of_wave
 from app.studies.waves import settings_of
 
@@ -62,7 +62,7 @@ def free_place(session: Session, progress: StudyProgress) -> None:
     if progress.enrolment.wave_id is not None and progress.enrolment.holds_place:
         lock_wave(session, progress.enrolment.wave_id)
         progress.enrolment.holds_place = False
-        note(session, progress, FREED, {})
+        log_event(session, progress, FREED, {})
 
 
 def _amounts_by_enrolment(session: Session, wave: Wave) -> dict[int, Decimal]:

@@ -101,7 +101,7 @@ def advance(session: Session, progress: StudyProgress, key: str) -> Step:
     """Move on from the step with that key, if it is the due one; returns the step that is due then."""
     if progress.step.key == key and progress.step.kind != DONE:
         _go_to(progress, progress.enrolment.step + 1)
-        note(session, progress, STEP, {"step": progress.step.key})
+        log_event(session, progress, STEP, {"step": progress.step.key})
     return progress.step
 
 
@@ -121,7 +121,7 @@ def end(session: Session, progress: StudyProgress, name: EndingName, **facts: An
     if progress.step.kind not in (DEBRIEF, DONE):
         kind = DEBRIEF if has_played(session, enrolment.id) else DONE
         _go_to(progress, next(at for at, step in enumerate(progress.steps) if step.kind == kind))
-    note(session, progress, ENDING, {"ending": name, **facts})
+    log_event(session, progress, ENDING, {"ending": name, **facts})
     return True
 
 
@@ -137,13 +137,13 @@ def has_played(session: Session, enrolment_id: int) -> bool:
     return session.scalar(counted.limit(1)) is not None
 
 
-def note(session: Session, progress: StudyProgress, kind: str, body: Mapping[str, Any]) -> None:
+def log_event(session: Session, progress: StudyProgress, kind: str, body: Mapping[str, Any]) -> None:
     """Log an event of an enrolment in its wave; a preview has no log."""
     if progress.enrolment.wave_id is not None:
-        note_in_wave(session, progress.enrolment.wave_id, kind, body, progress.enrolment.id)
+        log_wave_event(session, progress.enrolment.wave_id, kind, body, progress.enrolment.id)
 
 
-def note_in_wave(
+def log_wave_event(
     session: Session, wave_id: int, kind: str, body: Mapping[str, Any], enrolment_id: int | None = None
 ) -> None:
     """Log an event in a wave, of the wave itself or of an enrolment."""

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.accounts import find_user
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim, either
 from app.models import StudyEvent
-from app.studies.progress import StudyProgress, lock_wave, note, note_in_wave
+from app.studies.progress import StudyProgress, lock_wave, log_event, log_wave_event
 
 REPORT = "report"
 WORDS = ("text",)  # the keys of a person's own words in a wave's log
@@ -53,7 +53,7 @@ def keep_report(session: Session, progress: StudyProgress, reason: str, text: st
         return
     if progress.enrolment.wave_id is not None:
         lock_wave(session, progress.enrolment.wave_id)  # so that it comes before or after a simultaneous freeze
-    note(session, progress, REPORT, body)
+    log_event(session, progress, REPORT, body)
 
 
 def _is_repeated_report(last: Mapping[str, Any] | None, body: Mapping[str, Any]) -> bool:
@@ -121,7 +121,7 @@ def reopen_report(session: Session, report_id: int, by: str) -> None:
 def note_on_report(session: Session, report_id: int, text: str, by: str) -> None:
     """Add a note to a report. Raises NotFound and Invalid."""
     event = find_event(session, report_id)
-    note_in_wave(session, event.wave_id, NOTE, {"report": report_id, "by": by, "text": _read_words_of_step(text)})
+    log_wave_event(session, event.wave_id, NOTE, {"report": report_id, "by": by, "text": _read_words_of_step(text)})
 
 
 def undo_step(session: Session, report_id: int, by: str, step: int | None = None) -> None:
@@ -141,7 +141,7 @@ def undo_step(session: Session, report_id: int, by: str, step: int | None = None
     before = standing[-2] if len(standing) > 1 else None
     said = {} if before is None else {name: before.body.get(name) for name in ("to", "way", "text")}
     kind = MARKS[NEW] if before is None else before.kind
-    note_in_wave(session, event.wave_id, kind, {**said, "report": report_id, "by": by, "undoes": last.id})
+    log_wave_event(session, event.wave_id, kind, {**said, "report": report_id, "by": by, "undoes": last.id})
 
 
 def assign_all(session: Session, report_id: int, to: str, by: str) -> None:
@@ -187,7 +187,7 @@ def _record_report_state(session: Session, report_id: int, state: str, by: str, 
     now = (NEW, None) if last is None else (_STATES[last.kind], last.body.get("to"))
     if (state, said["to"]) != now or state == ANSWERED:
         # Not of an enrolment: it is no sign of life of the person.
-        note_in_wave(session, event.wave_id, MARKS[state], {"report": report_id, "by": by, **said})
+        log_wave_event(session, event.wave_id, MARKS[state], {"report": report_id, "by": by, **said})
         session.flush()
 
 

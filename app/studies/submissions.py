@@ -16,10 +16,10 @@ from app.core.csv_reader import read_csv, refuse_rounded
 from app.core.errors import Invalid, Verbatim
 from app.models import Enrolment, Participant, RecruitmentIdentity, Submission, Wave
 from app.studies.endings import INACTIVE, WITHDRAWN
-from app.studies.enrolment import one_case
+from app.studies.enrolment import comparable_id
 from app.studies.payments import recruiter_of
 from app.studies.places import free_place
-from app.studies.progress import find_progress, lock_enrolments, note_in_wave
+from app.studies.progress import find_progress, lock_enrolments, log_wave_event
 from app.studies.visits import (
     ACTIVE,
     APPROVED,
@@ -155,10 +155,10 @@ def _keep_unnamed(session: Session, wave: Wave, visits: Sequence[VisitStatus]) -
         .join(Enrolment, Enrolment.participant_id == RecruitmentIdentity.participant_id)
         .where(Enrolment.wave_id == wave.id, Enrolment.id.not_in(having), RecruitmentIdentity.recruiter == recruiter)
     )
-    unnamed = {one_case(recruiter, row.external_id): row for row in people}
+    unnamed = {comparable_id(recruiter, row.external_id): row for row in people}
     taken = set(session.scalars(select(Submission.external_id).where(Submission.wave_id == wave.id)))
     for visit in visits:
-        row = None if visit.external_id in taken else unnamed.pop(one_case(recruiter, visit.person), None)
+        row = None if visit.external_id in taken else unnamed.pop(comparable_id(recruiter, visit.person), None)
         if row is not None:
             session.add(
                 Submission(
@@ -182,9 +182,9 @@ def _keep_listed(
             row.listed_at, row.handed_in = now, _handed_in(visit.code, endings)
             if visit.person:
                 came = people.get(row.enrolment_id, visit.person)  # the person who came, unless the id was removed
-                row.other_person = one_case(row.recruiter, came) != one_case(row.recruiter, visit.person)
+                row.other_person = comparable_id(row.recruiter, came) != comparable_id(row.recruiter, visit.person)
     if whole:
-        note_in_wave(session, wave.id, TABLE, {"visits": len(visits)})
+        log_wave_event(session, wave.id, TABLE, {"visits": len(visits)})
     session.flush()
 
 

@@ -14,7 +14,7 @@ from app.models import Wave
 from app.studies.assignment_list import list_of
 from app.studies.design import expected_form
 from app.studies.places import committed, places_taken
-from app.studies.progress import by_whom, lock_wave, note_in_wave
+from app.studies.progress import by_whom, lock_wave, log_wave_event
 from app.studies.store import design_of_wave
 from app.studies.wave_file import WaveFile, most_with_fee, stored_wave_file
 from app.studies.waves import CLOSED, check_closing_time, check_not_frozen, close, settings_of
@@ -47,7 +47,7 @@ def change_terms(session: Session, wave: Wave, terms: Mapping[str, Any], by: str
     if not changed:
         return
     wave.settings = after.model_dump(mode="json", exclude_unset=True)
-    note_in_wave(session, wave.id, CHANGED, changed | by_whom(by))
+    log_wave_event(session, wave.id, CHANGED, changed | by_whom(by))
     session.flush()
 
 

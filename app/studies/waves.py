@@ -17,7 +17,7 @@ from app.studies import placeholders, store
 from app.studies.deadlines import day_of
 from app.studies.design import StudyDesign
 from app.studies.endings import CLOSED as ENDED_CLOSED
-from app.studies.progress import StudyProgress, by_whom, end, find_progress, lock_enrolments, lock_wave, note_in_wave
+from app.studies.progress import StudyProgress, by_whom, end, find_progress, lock_enrolments, lock_wave, log_wave_event
 from app.studies.untrained import check_untrained
 from app.studies.wave_file import WaveFile, most_with_fee, stored_wave_file
 
@@ -58,7 +58,7 @@ def open_wave(session: Session, file: WaveFile, *, rehearsal: bool = False, tria
     )
     session.add(wave)
     session.flush()
-    note(session, wave, "opened")
+    log_action(session, wave, "opened")
     return wave
 
 
@@ -133,7 +133,7 @@ def freeze(session: Session, wave: Wave, by: str | None = None) -> None:
             wave, Phrase("a wave in which nobody is under way"), Phrase("one with %(count)s people", count=count)
         )
     wave.frozen_at = datetime.now(UTC)
-    note(session, wave, FROZEN, by)
+    log_action(session, wave, FROZEN, by)
 
 
 def check_closing_time(file: WaveFile) -> None:
@@ -148,9 +148,9 @@ def check_not_frozen(wave: Wave) -> None:
         raise _wave_conflict(wave, Phrase("a wave that is not frozen"), Phrase("one that is"))
 
 
-def note(session: Session, wave: Wave, kind: str, by: str | None = None) -> None:
+def log_action(session: Session, wave: Wave, kind: str, by: str | None = None) -> None:
     """Log an action on a wave, and who took it."""
-    note_in_wave(session, wave.id, kind, by_whom(by))
+    log_wave_event(session, wave.id, kind, by_whom(by))
 
 
 def _change_status(
@@ -162,7 +162,7 @@ def _change_status(
         expected = Phrase("a paused wave") if before == (PAUSED,) else Phrase("a wave that is not %(it)s", it=_it(wave))
         raise _wave_conflict(wave, expected, Phrase("one that is %(status)s", status=_it(wave)))
     wave.status = status
-    note(session, wave, kind, by)
+    log_action(session, wave, kind, by)
 
 
 def _it(wave: Wave) -> Verbatim:

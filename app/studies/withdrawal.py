@@ -17,7 +17,7 @@ from app.studies.deadlines import day_of
 from app.studies.endings import COMPLETED, DECLINED, INACTIVE, REMOVED, WITHDRAWN, EndingName
 from app.studies.forget import ForgetReport, forget_person
 from app.studies.participant_steps import CONSENT, DEBRIEF
-from app.studies.payments import read_reason, settle
+from app.studies.payments import read_reason, record_owed
 from app.studies.progress import StudyProgress, end
 from app.studies.retention import latest_day
 
@@ -34,7 +34,7 @@ def stop(session: Session, progress: StudyProgress, ending: EndingName = WITHDRA
     )
     ended = [match_id for match_id, seat in session.execute(under_way) if end_by_leaving(session, match_id, seat)]
     end(session, progress, ending, **facts)
-    settle(session, progress)
+    record_owed(session, progress)
     return ended
 
 

@@ -24,7 +24,7 @@ from sqlalchemy.orm import Session
 from sqlalchemy.pool import StaticPool
 
 from app.core.errors import Phrase, Unavailable
-from app.core.extensions import came_second, db, is_locked, open_engine, reading, writing
+from app.core.extensions import db, is_locked, lost_race, open_engine, reading, writing
 from app.models import FormRequest
 
 PATIENCE = 10.0  # seconds
@@ -195,7 +195,7 @@ class _FormWriter:
             except DBAPIError as error:
                 if is_locked(error):
                     return None, _busy()
-                if not (tries_left and came_second(error)):
+                if not (tries_left and lost_race(error)):
                     return None, error
             except Exception as error:
                 return None, error

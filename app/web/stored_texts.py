@@ -51,8 +51,8 @@ STORED = (
         " lower batch and raise accumulation by as much"
     ),
     N_(
-        "the benchmark or its worker was killed %(count)s times without a task scored between, probably for lack of memory;"
-        " lower batch"
+        "the benchmark or its worker was killed %(count)s times without a task scored between, probably for lack of"
+        " memory; lower batch"
     ),
     N_("the disk of %(folder)s is full; make room and resume the job"),
     N_("the disk of %(folder)s is full; make room and resume"),

@@ -41,20 +41,20 @@ def test_the_notice_follows_the_installation(lacking: Stack, visitor: Visitor) -
         page.goto(f"{lacking.url}/admin/models")
         expect(notice).to_contain_text("its installation failed (the package index has no ")
         assert faults(page) == []
-    training_part.note(Lacking(step="torch, 190.0 MB", percent=40, pid=os.getpid()))
+    training_part.record_missing(Lacking(step="torch, 190.0 MB", percent=40, pid=os.getpid()))
     expect(notice).to_contain_text(
         "wait: the training part (torch, transformers) is being installed (torch, 190.0 MB, 40 %)"
     )
     expect(notice.get_by_role("progressbar", name="Installation of the training part")).to_have_attribute("value", "40")
-    training_part.note(Lacking(step="torch, 190.0 MB", percent=40, pid=2**22))
+    training_part.record_missing(Lacking(step="torch, 190.0 MB", percent=40, pid=2**22))
     expect(notice).to_contain_text("its installation was cut off; restart Parlor to continue")
     expect(notice.get_by_role("progressbar")).to_have_count(0)
-    training_part.note(Lacking(is_off=True))
+    training_part.record_missing(Lacking(is_off=True))
     page.reload()
     expect(notice).to_contain_text(
         "cannot be used here: the training part (torch, transformers) is not installed, because PARLOR_TRAINING is off"
     )
-    training_part.note(None)
+    training_part.record_missing(None)
     expect(notice.get_by_role("status")).to_have_text("Local models and trainings can be used now.")
     assert faults(page) == []
     page.reload()

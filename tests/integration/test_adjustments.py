@@ -42,7 +42,7 @@ def wave(app: Flask, engine: Engine, tmp_path: Path) -> int:
                           "most_spent": "40.00"}  # fmt: skip
         progress = enrol(session, found, "P1", version)
         play(session, progress, 0)
-        payments.settle(session, finish(session, progress))
+        payments.record_owed(session, finish(session, progress))
         return found.id
 
 

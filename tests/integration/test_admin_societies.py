@@ -104,7 +104,11 @@ def test_a_society_is_started_from_the_form(client: FlaskClient, engine: Engine,
     [
         ({"size": "1"}, "size", "Size: expected a whole number from 2 to 40, got '1'"),
         ({"critics": "4"}, "critics", "Critics: expected fewer than the 4 agents of the grid, got 4"),
-        ({"max_tokens": "much"}, "max_tokens", "Maximum answer length: expected a whole number from 8 to 4096, got 'much'"),
+        (
+            {"max_tokens": "much"},
+            "max_tokens",
+            "Maximum answer length: expected a whole number from 8 to 4096, got 'much'",
+        ),
         ({"share scripted-agent": ""}, "agents", "Agents: expected"),
         ({"share scripted-agent": "-1"}, "agents", "Agents: expected a number above 0"),
         ({"observers": []}, "observers", "Observers: expected"),

@@ -24,9 +24,9 @@ from app.studies import store, waves
 from app.studies.endings import EndingName
 from app.studies.monitor import funnel
 from app.studies.participant_steps import steps
-from app.studies.payments import settle
+from app.studies.payments import record_owed
 from app.studies.previews import preview_token
-from app.studies.progress import advance, find_progress, note
+from app.studies.progress import advance, find_progress, log_event
 from app.studies.reports import REPORT
 from app.web.admin import study_uploads
 from tests.enrolments import break_off, enrol, finish, load_example, open_wave, play
@@ -77,7 +77,7 @@ def come(engine: Engine, wave_id: int, code: str, done: int = 0, ending: EndingN
         if ending is not None:
             finish(session, progress, ending)
             session.flush()
-            settle(session, progress)
+            record_owed(session, progress)
         return progress.enrolment.id
 
 
@@ -572,7 +572,7 @@ def test_reports_and_broken_matches_are_shown(client: FlaskClient, engine: Engin
     with writing(engine) as session:
         progress = find_progress(session, number)
         match_id = break_off(session, progress, 0)
-        note(session, progress, "report", {"match": match_id, "text": "<b>It was rude.</b>"})
+        log_event(session, progress, "report", {"match": match_id, "text": "<b>It was rude.</b>"})
     page = client.get(f"/admin/studies/waves/{wave}").text
     assert "P1: something else" in words(page)
     assert "&lt;b&gt;It was rude.&lt;/b&gt;" in page
@@ -583,7 +583,7 @@ def test_reports_and_broken_matches_are_shown(client: FlaskClient, engine: Engin
 def test_many_reports_leave_room_for_the_rest_of_the_page(client: FlaskClient, engine: Engine, wave: int) -> None:
     for number in range(7):
         with writing(engine) as session:
-            note(session, find_progress(session, come(engine, wave, f"P{number}")), REPORT, {})
+            log_event(session, find_progress(session, come(engine, wave, f"P{number}")), REPORT, {})
     page = client.get(f"/admin/studies/waves/{wave}").text
     before, _, folded = page.partition("<summary>Earlier reports</summary>")
     assert re.findall(r"<strong>(P\d):", before) == ["P6", "P5", "P4", "P3", "P2"]
@@ -743,5 +743,5 @@ def test_pages_take_as_many_queries_for_many_people_as_for_few(
             advance(session, progress, progress.step.key)
             if number % 2:
                 finish(session, progress, "technical")
-                settle(session, progress)
+                record_owed(session, progress)
     assert queries() == few

@@ -122,13 +122,13 @@ def test_two_tokens_that_are_in_use_have_two_names(ann: int) -> None:
 
 def test_the_last_use_is_noted_to_the_minute(ann: int) -> None:
     secret = make(ann)
-    assert tokens.use_is_to_be_noted(holder(secret), NOW)
+    assert tokens.should_record_use(holder(secret), NOW)
     with writing() as session:
         tokens.note_use(session, 1, NOW)
     found = holder(secret)
     assert found.used_at == NOW
-    assert not tokens.use_is_to_be_noted(found, NOW + timedelta(seconds=59))
-    assert tokens.use_is_to_be_noted(found, NOW + timedelta(seconds=60))
+    assert not tokens.should_record_use(found, NOW + timedelta(seconds=59))
+    assert tokens.should_record_use(found, NOW + timedelta(seconds=60))
 
 
 # ---- The account page --------------------------------------------------------

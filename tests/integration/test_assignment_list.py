@@ -12,7 +12,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import FieldError
-from app.core.extensions import insist, reading, writing
+from app.core.extensions import reading, transact_with_retry, writing
 from app.models import Arm, Enrolment, StudyEvent, Wave
 from app.studies.assignment import replay
 from app.studies.assignment_list import import_list, read_list, terms_of
@@ -89,7 +89,7 @@ def test_people_who_begin_at_once_get_different_lines(app: Flask, engine: Engine
 
     def come(name: str) -> None:
         ready.wait()
-        insist(engine, lambda session: assigned(session, session.get_one(Wave, number), name), 60)
+        transact_with_retry(engine, lambda session: assigned(session, session.get_one(Wave, number), name), 60)
 
     threads = [threading.Thread(target=come, args=(name,)) for name in ("ann", "ben", "cem", "dua")]
     for thread in threads:

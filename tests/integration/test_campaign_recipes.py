@@ -16,7 +16,7 @@ from app.campaigns import lifecycle, listing, steps
 from app.campaigns.iterations import IterationResult
 from app.campaigns.iterations import results as results_of
 from app.campaigns.job import CAMPAIGN, CampaignKind
-from app.campaigns.material import parted
+from app.campaigns.material import split_material
 from app.campaigns.presets import PRESETS
 from app.campaigns.spec import CampaignSpec
 from app.campaigns.start_data import read_start_data
@@ -52,7 +52,7 @@ def _small_models(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def make(engine: Engine, settings: Settings, **fields: Any) -> int:
     wanted = CampaignSpec.read({**SMALL, "seed": 5, "name": "loop", **fields})
-    both = parted(wanted.game, WORDS, wanted.evaluation, wanted.seed)
+    both = split_material(wanted.game, WORDS, wanted.evaluation, wanted.seed)
     with reading(engine) as session:
         start = read_start_data(session, settings.home, wanted)
     with writing(engine) as session:
@@ -142,7 +142,7 @@ def test_rewards_come_from_the_learners_own_moves_in_both_roles_and_are_compared
         assert [(row.matches, row.swap_seats) for row in against] == [(16, True)] * 2
         assert [session.get_one(RoundRow, each.round_id).matches for each in (first, second)] == [16, 16]
         assert against[0].sampling == {"temperature": 1.2, "top_k": 50}
-        place = listing.place_of(session, round_id=against[1].id)
+        place = listing.campaign_step_of(session, round_id=against[1].id)
         assert place is not None
         assert (place.key, place.name.values["number"]) == (number, 2)
         every = select(func.count()).select_from(MatchRow).where(*conditions(MatchFilter(campaign=number)))

@@ -23,7 +23,7 @@ from app.analysis.evaluations import figures_of_model
 from app.campaigns import lifecycle, listing, steps
 from app.campaigns.iterations import results
 from app.campaigns.job import CAMPAIGN
-from app.campaigns.material import parted
+from app.campaigns.material import split_material
 from app.campaigns.spec import CampaignSpec
 from app.core.config import Settings
 from app.core.errors import AppError, Conflict, Invalid
@@ -66,7 +66,7 @@ def spec(**fields: Any) -> CampaignSpec:
 
 def make(engine: Engine, name: str = "loop", *, queued: bool = False, material: Any = None, **fields: Any) -> int:
     wanted = spec(name=name, **fields)
-    both = parted(wanted.game, material, wanted.evaluation, wanted.seed)
+    both = split_material(wanted.game, material, wanted.evaluation, wanted.seed)
     with writing(engine) as session:
         return lifecycle.create(session, wanted, both, queued=queued).id
 
@@ -278,7 +278,7 @@ def test_every_model_is_evaluated_in_other_conditions_too(engine: Engine, settin
         assert waits == AwaitedJob(ROUND, 4)
         base_of = f"Campaign {CAMPAIGN.get(session, 1).name}, its base"
         for each in (2, 3):
-            place = listing.place_of(session, round_id=each)
+            place = listing.campaign_step_of(session, round_id=each)
             assert place is not None
             assert (place.key, str(place.name)) == (1, base_of)
 
@@ -401,11 +401,11 @@ def test_the_small_models_are_there_from_the_beginning_unless_they_are_not_wante
 
 def test_what_is_held_out_is_never_played_and_always_the_same() -> None:
     for game in ("negotiation", "taboo"):
-        play, held = parted(game, None, 700, seed=1)
-        again = parted(game, None, 700, seed=1)
+        play, held = split_material(game, None, 700, seed=1)
+        again = split_material(game, None, 700, seed=1)
         assert (play.items, held.items) == (again[0].items, again[1].items)
         assert len(held.items) == 700
-        other = parted(game, None, 300, seed=2)[1]
+        other = split_material(game, None, 300, seed=2)[1]
         assert not {json.dumps(each) for each in (*held.items, *other.items)} & {
             json.dumps(each) for each in play.items
         }
@@ -414,7 +414,7 @@ def test_what_is_held_out_is_never_played_and_always_the_same() -> None:
 
 def test_a_held_out_context_is_held_out_with_its_seats_exchanged_too() -> None:
     """A model learns from both seats, so whoever has played the mirror image has played the context."""
-    play, held = parted("negotiation", None, 500, seed=1)
+    play, held = split_material("negotiation", None, 500, seed=1)
     played = {json.dumps(each) for each in play.items}
     mirrored = [[counts, theirs, mine] for counts, mine, theirs in held.items]
     assert all(map(is_kept_aside, mirrored))

@@ -45,7 +45,7 @@ from app.studies import consents, retention, withdrawal
 from app.studies.batches import CONFIRMED, UPLOADED, batch_file, draft, mark
 from app.studies.forget import delete_unusable_files, forget_match, forget_person, forget_person_for_good
 from app.studies.payments import adjust
-from app.studies.progress import StudyProgress, answer, end, find_progress, note
+from app.studies.progress import StudyProgress, answer, end, find_progress, log_event
 from app.studies.submissions import VisitStatus, take_statuses
 from app.studies.waves import close
 from tests.datasets import cut, rows_of, seat_of
@@ -282,7 +282,7 @@ def test_deleting_leaves_nothing_that_the_person_wrote_and_all_that_is_needed(
         progress = find_progress(session, ann)
         answer(progress, "survey start", {"age": "I am Quux"})
         end(session, progress, "removed")  # which is owed nothing
-        note(session, progress, "report", {"text": "Quux said so", "match": match})
+        log_event(session, progress, "report", {"text": "Quux said so", "match": match})
         row = session.get_one(MatchRow, match)
         before = (row.reason, row.utility_0, row.utility_1, row.words, row.violations)
     for _ in range(2):

@@ -15,7 +15,7 @@ from app.models import Payment, PaymentBatch, Submission, Wave
 from app.studies import assignment
 from app.studies.answers import finish
 from app.studies.participant_steps import DONE
-from app.studies.payments import settle
+from app.studies.payments import record_owed
 from tests.enrolments import enrol, load_example, open_wave, play
 from tests.experimenter import signed_in
 from tests.shell import Finished
@@ -46,7 +46,7 @@ def archived(engine: Engine, tmp_path: Path) -> int:
                 status="approved", created_at=datetime.now(UTC), changed_at=datetime.now(UTC),
             )
         )  # fmt: skip
-        settle(session, progress)
+        record_owed(session, progress)
         batch = PaymentBatch(
             wave_id=wave.id, number=1, format="mturk", status="confirmed", created_at=datetime.now(UTC)
         )

@@ -26,7 +26,7 @@ from app.core.extensions import db, reading
 from app.core.validation import choices_in
 from app.finetuning.spec import TrainingSpec
 from app.jobs import states
-from app.jobs.spec import PRESET, JobSpec, asked, fields_of, parts_of
+from app.jobs.spec import PRESET, JobSpec, fields_of, parts_of, spec_field
 from app.society.spec import SocietySpec
 from app.web.admin.spec_form import ShownField, filled_in, refusal, sections
 from scripts.spec_tables import table
@@ -41,7 +41,7 @@ from training.methods import all_methods
 class Longer(BenchmarkSpec):
     """A benchmark with one field more."""
 
-    patience: int = asked("Patience", "Minutes that an item may take.", 5, metavar="MINUTES", ge=1, le=60)
+    patience: int = spec_field("Patience", "Minutes that an item may take.", 5, metavar="MINUTES", ge=1, le=60)
 
 
 class Second(JobSpec):
@@ -49,7 +49,7 @@ class Second(JobSpec):
 
     version: ClassVar[int] = 2
 
-    count: int = asked("Count", "How many.", 3, ge=1)
+    count: int = spec_field("Count", "How many.", 3, ge=1)
 
     @classmethod
     def of_version(cls, _before: int, fields: dict[str, object]) -> dict[str, object]:
@@ -95,14 +95,14 @@ def test_a_field_is_added_in_one_place(app: Flask) -> None:
 class Kinder(AnswerSampling):
     """How answers are sampled, with one setting more."""
 
-    kindness: int = asked("Kindness", "Of every answer.", 2, metavar="N", ge=1, le=3)
+    kindness: int = spec_field("Kindness", "Of every answer.", 2, metavar="N", ge=1, le=3)
 
 
 class Closer(AssessmentSpec):
     """An assessment with a setting more among its nested ones, and with a list more."""
 
-    sampling: Kinder = asked("Sampling", "Of all.", Kinder(), prefix="answer_", preset="sampling", labels={})
-    guests: tuple[str, ...] = asked("Guests", "Who listens.", (), widget="models", use="chat", max_length=3)
+    sampling: Kinder = spec_field("Sampling", "Of all.", Kinder(), prefix="answer_", preset="sampling", labels={})
+    guests: tuple[str, ...] = spec_field("Guests", "Who listens.", (), widget="models", use="chat", max_length=3)
 
 
 def test_a_nested_field_and_a_list_are_added_in_one_place(app: Flask) -> None:

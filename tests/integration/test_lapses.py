@@ -45,7 +45,7 @@ def miss_turn(engine: Engine, enrolment: int, key: str | None = None) -> str:
         move_back(session, record.id, LONG_AGO)
     assert live.end_overdue(engine, record.id)
     with writing(engine) as session:
-        matches.settle(session, record.id)
+        matches.end_after_silence(session, record.id)
     return record.id
 
 
@@ -216,7 +216,7 @@ def test_after_the_second_missed_turn_the_match_leads_to_how_the_study_ended(
         move_back(session, record.id, LONG_AGO)
     assert live.end_overdue(engine, record.id)
     with writing(engine) as session:
-        matches.settle(session, record.id)
+        matches.end_after_silence(session, record.id)
     assert ending(engine, app, ann) == "inactive"
     for address in (f"/play/{record.id}", f"/play/{record.id}/result"):
         assert client.get(address).location == LINK

@@ -33,10 +33,10 @@ def wave(app: Flask, engine: Engine, tmp_path: Path) -> int:
         found.settings = {**found.settings, "of": "two-models", "provider": {"prolific": {"study_id": "66f0c1"}},
                           "codes": {"completed": "C7RX94LM", "quiz_failed": "CQ2M81TT"}}  # fmt: skip
         for code, ending in endings.items():
-            payments.settle(session, finish(session, enrol(session, found, code, version), ending))
+            payments.record_owed(session, finish(session, enrol(session, found, code, version), ending))
         gone = finish(session, enrol(session, found, "GONE", version), "quiz_failed")
         session.query(Submission).filter_by(enrolment_id=gone.enrolment.id).delete()
-        payments.settle(session, gone)
+        payments.record_owed(session, gone)
         enrol(session, found, "HERE", version)
         return found.id
 
@@ -181,7 +181,7 @@ def test_who_is_in_no_table_of_the_recruiters_is_unknown(app: Flask, engine: Eng
             session.get_one(StudyVersion, session.get_one(Wave, wave).study_version_id),
             listed=False,
         )
-        payments.settle(session, finish(session, late, "quiz_failed"))
+        payments.record_owed(session, finish(session, late, "quiz_failed"))
     with writing(engine) as session:
         batches.draft(session, find_wave(session, WAVE))
     assert lines(engine, 1) == ["fineid,1.00"]

@@ -33,7 +33,7 @@ def people(app: Flask, engine: Engine, tmp_path: Path) -> None:
                          "codes": {"completed": "C"}}  # fmt: skip
         for code, ending in endings.items():
             progress = enrol(session, wave, code, version)
-            payments.settle(session, finish(session, progress, ending))
+            payments.record_owed(session, finish(session, progress, ending))
         session.execute(delete(Submission).where(Submission.external_id == "visitnone"))
 
 

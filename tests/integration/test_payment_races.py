@@ -68,7 +68,7 @@ def test_who_completes_while_the_data_are_deleted_has_completed_and_is_paid_once
         number = person(session, known, "P1").enrolment.participant_id
 
     def complete(session: Session) -> None:
-        payments.settle(session, finish(session, found(session, known, "P1")))
+        payments.record_owed(session, finish(session, found(session, known, "P1")))
 
     meanwhile(
         engine, lambda session: found(session, known, "P1"), lambda session: forget_person(session, number), complete
@@ -81,7 +81,7 @@ def test_who_completes_while_the_data_are_deleted_has_completed_and_is_paid_once
 def test_what_is_being_drafted_cannot_be_taken_away(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         progress = finish(session, person(session, known, "P1"), "quiz_failed")
-        payments.settle(session, progress)
+        payments.record_owed(session, progress)
     late = meanwhile(
         engine,
         lambda session: batches.draft(session, session.get_one(Wave, known.wave)),

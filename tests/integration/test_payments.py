@@ -21,7 +21,7 @@ from app.studies import batches, payments
 from app.studies.amounts import LONGEST_BREAK
 from app.studies.due import due
 from app.studies.pay_doubts import decide, held_back
-from app.studies.progress import StudyProgress, note
+from app.studies.progress import StudyProgress, log_event
 from tests.enrolments import DEAL, KnownWave, begin, break_off, enrol, finish, load_example, open_wave, person, play
 
 
@@ -48,9 +48,9 @@ def test_matches_that_count_are_paid_and_practice_is_not(engine: Engine, known: 
         break_off(session, progress, 1)
         play(session, progress, 1)
         assert payments.earned(session, progress) == 2 * rate + Decimal("0.25")
-        assert payments.settle(session, progress) == []  # still under way
+        assert payments.record_owed(session, progress) == []  # still under way
         finish(session, progress)
-        payments.settle(session, progress)
+        payments.record_owed(session, progress)
         assert amounts(session, progress) == {"base": Decimal("5.00"), "bonus": 2 * rate + Decimal("0.25")}
 
 
@@ -60,13 +60,13 @@ def test_what_is_owed_is_written_once_and_only_when_no_match_is_under_way(engine
         play(session, progress, 0)
         open_match = begin(session, progress, 1)
         finish(session, progress, "withdrawn", minutes=5)
-        assert payments.settle(session, progress) == []
+        assert payments.record_owed(session, progress) == []
         assert amounts(session, progress) == {}
     with writing(engine) as session:
         progress = payments.find_progress_by_code(session, session.get_one(Wave, known.wave), "P1")
         live.submit(session, live.MoveSubmission(open_match.id, 0, None), instant=False)
-        first = [row.id for row in payments.settle(session, progress)]
-        assert [row.id for row in payments.settle(session, progress)] == first
+        first = [row.id for row in payments.record_owed(session, progress)]
+        assert [row.id for row in payments.record_owed(session, progress)] == first
         assert len(first) == 2
 
 
@@ -85,18 +85,18 @@ def test_who_reports_a_problem_loses_no_pay_for_the_match(engine: Engine, known:
         left = begin(session, progress, 0)
         live.submit(session, live.MoveSubmission(left.id, 0, None), instant=False)
         assert payments.earned(session, progress) == 0
-        note(session, progress, "report", {"match": left.id, "text": "it was rude"})
+        log_event(session, progress, "report", {"match": left.id, "text": "it was rude"})
         assert payments.earned(session, progress) == Decimal("0.25")
         lost = play(session, progress, 1, (DEAL[0], "[message] hello", "[propose] (0 books, 0 hats, 0 balls)", DEAL[3]))
         before = payments.earned(session, progress)
-        note(session, progress, "report", {"match": lost, "text": "it was slow"})
+        log_event(session, progress, "report", {"match": lost, "text": "it was slow"})
         assert payments.earned(session, progress) == before  # nothing was lost by a report of a match that went on
 
 
 def test_time_away_is_not_paid(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         progress = finish(session, person(session, known, "P1"), "withdrawn", minutes=24 * 60)
-        base, bonus = payments.settle(session, progress)
+        base, bonus = payments.record_owed(session, progress)
         assert timedelta(minutes=10) == LONGEST_BREAK
         assert [base.amount, bonus.amount] == [Decimal("2.00"), Decimal(0)]  # 10 of 25 minutes, of 5.00
 
@@ -105,7 +105,7 @@ def test_a_preview_is_never_paid(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         progress = enrol(session, None, "preview", session.get_one(StudyVersion, known.version))
         play(session, progress, 0)
-        assert payments.settle(session, finish(session, progress)) == []
+        assert payments.record_owed(session, finish(session, progress)) == []
         assert session.scalars(select(Payment)).all() == []
 
 
@@ -116,7 +116,7 @@ def test_an_ending_without_bonus_pays_none(engine: Engine, app: Flask, tmp_path:
         )
         progress = enrol(session, open_wave(session, version), "P1", version)
         play(session, progress, 0)
-        payments.settle(session, finish(session, progress, "withdrawn"))
+        payments.record_owed(session, finish(session, progress, "withdrawn"))
         assert amounts(session, progress) == {"base": Decimal("0.50"), "bonus": 0}
 
 
@@ -140,14 +140,14 @@ def test_people_of_the_other_example_are_paid_by_the_outcome_of_a_word_game(
         play(session, progress, 0, ["[message] it grows", "I know the word! It is tree."], word="tree")
         assert payments.earned(session, progress) in (Decimal("0.00"), Decimal("0.50"), Decimal("1.00"))
         finish(session, progress, "partner_left")
-        payments.settle(session, progress)
+        payments.record_owed(session, progress)
         assert amounts(session, progress)["base"] == Decimal("4.00")
 
 
 def test_an_adjustment_has_a_reason_and_takes_away_what_is_left_at_most(engine: Engine, known: KnownWave) -> None:
     with writing(engine) as session:
         progress = completed(session, known, "P1")
-        bonus = payments.settle(session, progress)[1].amount
+        bonus = payments.record_owed(session, progress)[1].amount
         payments.adjust(session, progress, Decimal("1.50"), "  The page\ndid not load ", "ada")
         payments.adjust(session, progress, -bonus, "paid by hand")
         rows = payments.payments_of(session, progress.enrolment.id)
@@ -287,7 +287,7 @@ def test_who_cannot_be_paid_is_left_out_and_named_and_the_others_are_paid(
             ("P1", why)
         ]
         progress = payments.find_progress_by_code(session, session.get_one(Wave, known.wave), "P1")
-        payments.settle(session, progress)
+        payments.record_owed(session, progress)
         payments.adjust(session, progress, -amounts(session, progress)["bonus"], "paid by hand")
         assert due(session, session.get_one(Wave, known.wave)) == []
 

@@ -42,7 +42,7 @@ from app.publication.places import read_place
 from app.publication.pull import pull_model
 from app.publication.running_pull import PullRequest, RunningPull
 from app.registry import get_model
-from app.registry.checkpoint_check import look_at
+from app.registry.checkpoint_check import check_checkpoint
 from app.studies import consents
 from app.studies.progress import find_progress
 from app.web.admin import pulls
@@ -382,7 +382,7 @@ def test_a_pull_that_is_ended_just_after_its_commit_keeps_the_checkpoint(
     def pulled(name: str, transact: Any) -> None:
         place = read_place(str(folder), None, "place")
         with pytest.raises(SystemExit):
-            pull_model(transact, settings, place, name=name, games=[], look=look_at, tell=lambda _: None)
+            pull_model(transact, settings, place, name=name, games=[], look=check_checkpoint, tell=lambda _: None)
 
     def ended_after_the_commit(work: Callable[[Session], Any]) -> Any:
         done = transact(engine)(work)

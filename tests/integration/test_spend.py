@@ -425,7 +425,7 @@ def test_peoples_pay_stands_beside_models_money_and_caps_of_waves_say_when_they_
         wave = new_wave(session)
         number = wave.id
         progress = assigned(session, wave, "P1")
-        payments.settle(session, finish(session, progress))
+        payments.record_owed(session, finish(session, progress))
         assigned(session, wave, "P2")  # under way: a share of the cap is reserved
         file, paid = settings_of(wave), sum(row.amount for row in payments.payments_of(session, progress.enrolment.id))
         currency = design_of_wave(session, wave).pay.currency

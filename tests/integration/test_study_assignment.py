@@ -8,7 +8,7 @@ import pytest
 from flask import Flask
 from sqlalchemy import Engine, select
 
-from app.core.extensions import insist, reading, writing
+from app.core.extensions import reading, transact_with_retry, writing
 from app.models import Arm, Enrolment, StudyEvent, Wave
 from app.studies.assignment import assign, replay
 from app.studies.places import free_place, places_taken
@@ -112,7 +112,7 @@ def test_people_who_begin_at_the_same_moment_get_different_slots(app: Flask, eng
 
     def begin(enrolment_id: int) -> None:
         ready.wait()
-        insist(engine, lambda session: assign(session, find_progress(session, enrolment_id)), 60)
+        transact_with_retry(engine, lambda session: assign(session, find_progress(session, enrolment_id)), 60)
 
     threads = [threading.Thread(target=begin, args=(each,)) for each in (*people, *people)]
     for thread in threads:

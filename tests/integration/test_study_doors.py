@@ -12,7 +12,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, select
 
-from app.core.extensions import insist, reading, writing
+from app.core.extensions import reading, transact_with_retry, writing
 from app.models import Enrolment, Participant, RecruitmentIdentity, Submission
 from app.studies import enrolment as enrolments
 from app.studies.answers import finish
@@ -286,7 +286,7 @@ def test_of_ten_who_agree_for_the_last_place_one_gets_it(app: Flask, engine: Eng
             return progress.enrolment.ending
 
         ready.wait()
-        endings.append(insist(engine, act, 60))
+        endings.append(transact_with_retry(engine, act, 60))
 
     threads = [threading.Thread(target=agree, args=(token,)) for token in tokens]
     for thread in threads:

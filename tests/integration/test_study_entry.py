@@ -11,7 +11,7 @@ from sqlalchemy import Engine, select
 
 from app.core.csv_tables import guarded
 from app.core.errors import FieldError, NotAllowed
-from app.core.extensions import db, insist, reading, writing
+from app.core.extensions import db, reading, transact_with_retry, writing
 from app.models import Participant, RecruitmentIdentity, StudyEvent, Submission, Wave
 from app.studies.assignment import assign
 from app.studies.enrolment import mark_of_link, person_hash
@@ -84,7 +84,9 @@ def test_of_ten_who_arrive_for_the_last_place_one_gets_it(app: Flask, engine: En
     def come(name: str) -> None:
         ready.wait()
         endings.append(
-            insist(engine, lambda session: join(session, wave_of(session, number), name).enrolment.ending, 60)
+            transact_with_retry(
+                engine, lambda session: join(session, wave_of(session, number), name).enrolment.ending, 60
+            )
         )
 
     threads = [threading.Thread(target=come, args=(f"late {each}",)) for each in range(10)]
@@ -100,7 +102,11 @@ def test_two_tabs_at_once_are_one_person(app: Flask, engine: Engine, wave_id: in
 
     def come() -> None:
         ready.wait()
-        found.append(insist(engine, lambda session: join(session, wave_of(session, wave_id), "ann").enrolment.id, 60))
+        found.append(
+            transact_with_retry(
+                engine, lambda session: join(session, wave_of(session, wave_id), "ann").enrolment.id, 60
+            )
+        )
 
     threads = [threading.Thread(target=come) for _ in range(6)]
     for thread in threads:

@@ -38,7 +38,7 @@ from app.studies.export.archive import read_one_moment, write_archive
 from app.studies.export.scope import find_scope
 from app.studies.forget import forget_person
 from app.studies.monitor.inbox import inbox
-from app.studies.progress import StudyProgress, advance, answer, end, find_progress, note
+from app.studies.progress import StudyProgress, advance, answer, end, find_progress, log_event
 from app.studies.submissions import VisitStatus, take_statuses
 from app.studies.waves import close, freeze
 from tests.enrolments import START, break_off, enrol, finish, load_example, open_wave, play, time_moves
@@ -207,7 +207,7 @@ def people(engine: Engine, wave_id: int) -> None:
         person(session, wave_id, "P5")
         payments.settle_all(session, session.get_one(Wave, wave_id))
         batches.draft(session, session.get_one(Wave, wave_id))
-        note(session, one, "report", {"match": "m", "text": "my partner was rude"})
+        log_event(session, one, "report", {"match": "m", "text": "my partner was rude"})
         session.add(
             Consent(participant_id=one.enrolment.participant_id, kind="training", text_version="a" * 64, given=True,
                     at=START)
@@ -543,7 +543,7 @@ def test_who_came_by_the_link_of_a_wave_is_paid_and_exported(engine: Engine, app
         live.submit(session, live.MoveSubmission(match.id, seat, None), instant=False)
         matches.after(session, progress, step)
         assert progress.enrolment.ending == "withdrawn"
-        payments.settle(session, progress)
+        payments.record_owed(session, progress)
         payments.adjust(session, progress, Decimal("0.50"), "for the trouble")
         take_statuses(session, wave, [VisitStatus("visit of 5f0c1", "submitted")], whole=True)
         (batch,) = batches.draft(session, wave)

@@ -293,7 +293,7 @@ def test_who_lets_the_clock_of_a_turn_run_out_is_asked_whether_they_are_there(
         assert session.get_one(MatchRow, record.id).reason == "timeout"
         progress = find_progress(session, enrolment)
         assert progress.enrolment.ending is None
-        asked = matches.asked(session, progress)
+        asked = matches.lapse_to_ask_about(session, progress)
         assert asked is not None
         assert (asked.until is None) == (key == "practice 1")
 

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import TooMany
-from app.core.extensions import insist, reading, writing
+from app.core.extensions import reading, transact_with_retry, writing
 from app.matches import live, outages
 from app.matches.stored import load
 from app.models import Arm, Enrolment, EventRow, Lease, MatchRow, Payment, StudyEvent, StudyVersion, Wave
@@ -22,7 +22,7 @@ from app.studies import matches
 from app.studies.answers import take
 from app.studies.assignment import assign, replay
 from app.studies.cost import most_a_place
-from app.studies.payments import settle
+from app.studies.payments import record_owed
 from app.studies.places import committed
 from app.studies.previews import Preview, enter_preview, preview_walks
 from app.studies.progress import end, find_progress
@@ -40,17 +40,19 @@ Act = Callable[[Engine, int, str], None]
 def run_out(engine: Engine, enrolment_id: int, match_id: str) -> None:
     """What upkeep does with a clock that has run out."""
     if live.end_overdue(engine, match_id):
-        insist(engine, lambda session: matches.settle(session, match_id), PATIENCE)
+        transact_with_retry(engine, lambda session: matches.end_after_silence(session, match_id), PATIENCE)
 
 
 def restart(engine: Engine, enrolment_id: int, match_id: str) -> None:
     """The first sign of life of a web process."""
-    insist(engine, lambda session: outages.give_sign_of_life(session, "one", "its second life"), PATIENCE)
+    transact_with_retry(engine, lambda session: outages.give_sign_of_life(session, "one", "its second life"), PATIENCE)
 
 
 def withdraw(engine: Engine, enrolment_id: int, match_id: str) -> None:
     """The person stops on their private link."""
-    insist(engine, lambda session: stop(session, find_progress(session, enrolment_id, lock=True)), PATIENCE)
+    transact_with_retry(
+        engine, lambda session: stop(session, find_progress(session, enrolment_id, lock=True)), PATIENCE
+    )
 
 
 ACTS: Sequence[Act] = (run_out, restart, withdraw)
@@ -138,12 +140,14 @@ def test_a_press_in_time_and_the_end_of_the_grace_at_the_same_moment_decide_once
     sent = {"here": ["yes"]}
     at_once(
         [
-            lambda: insist(
+            lambda: transact_with_retry(
                 engine,
                 lambda session: take(session, find_progress(session, enrolment_id, lock=True), "match 1", sent),
                 PATIENCE,
             ),
-            lambda: insist(engine, lambda session: matches.end_unanswered(session, enrolment_id), PATIENCE),
+            lambda: transact_with_retry(
+                engine, lambda session: matches.end_unanswered(session, enrolment_id), PATIENCE
+            ),
         ]
         * 2
     )
@@ -176,16 +180,16 @@ def test_when_the_cap_is_reached_whoever_is_in_ends_once_and_is_paid(app: Flask,
 
 
 def _come(engine: Engine, wave_id: int, name: int) -> None:
-    insist(engine, lambda session: join(session, session.get_one(Wave, wave_id), name), PATIENCE)
+    transact_with_retry(engine, lambda session: join(session, session.get_one(Wave, wave_id), name), PATIENCE)
 
 
 def _finish(engine: Engine, enrolment_id: int) -> None:
     def finish(session: Session) -> None:
         progress = find_progress(session, enrolment_id, lock=True)
         end(session, progress, "completed")
-        settle(session, progress)
+        record_owed(session, progress)
 
-    insist(engine, finish, PATIENCE)
+    transact_with_retry(engine, finish, PATIENCE)
 
 
 def test_the_last_slot_that_two_want_is_given_to_one_and_arms_stay_apart_by_one(app: Flask, engine: Engine) -> None:
@@ -210,7 +214,7 @@ def _begin(engine: Engine, wave_id: int, name: str) -> None:
         if progress.enrolment.ending is None:
             assign(session, progress)
 
-    insist(engine, begin, PATIENCE)
+    transact_with_retry(engine, begin, PATIENCE)
 
 
 def test_a_preview_link_that_many_open_at_once_makes_ten_walks(engine: Engine, tmp_path: Path) -> None:
@@ -224,7 +228,9 @@ def test_a_preview_link_that_many_open_at_once_makes_ten_walks(engine: Engine, t
     def walk() -> None:
         begun.wait()
         try:
-            insist(engine, lambda session: enter_preview(session, Preview(number, first), "desktop"), PATIENCE)
+            transact_with_retry(
+                engine, lambda session: enter_preview(session, Preview(number, first), "desktop"), PATIENCE
+            )
         except TooMany as error:
             refused.append(error)
 

@@ -47,7 +47,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def local(engine: Engine, tmp_path: Path, state: None) -> str:
     """A local model that nobody has loaded, whose libraries are still to come."""
     register(engine, "small", tmp_path / "small", word_model(tmp_path / "small"), temperature=0)
-    training_part.note(INSTALLING)
+    training_part.record_missing(INSTALLING)
     return "small"
 
 
@@ -72,7 +72,7 @@ def test_a_turn_is_given_back_and_played_when_the_model_can_be_loaded(
         assert (record.id, True) not in desk.told  # type: ignore[attr-defined]
         wait_until(lambda: is_free(engine, record), "the end of the turn's rest")
     assert [type(logged.event).__name__ for logged in record_of(engine, record).log] == ["Started"]
-    training_part.note(None)
+    training_part.record_missing(None)
     assert play_turn(desk(), record.id)
     assert record_of(engine, record).match.ply == 1
 
@@ -95,7 +95,7 @@ def test_a_match_ends_with_the_reason_where_the_model_cannot_be_waited_for(
     engine: Engine, desk: Callable[..., WorkerContext], local: str, lacking: Lacking, reason: str
 ) -> None:
     record = against(engine, local)
-    training_part.note(lacking)
+    training_part.record_missing(lacking)
     assert play_turn(desk(), record.id)
     stopped = record_of(engine, record).match.stopped
     assert isinstance(stopped, Aborted)
@@ -127,7 +127,7 @@ def test_a_round_says_on_its_page_and_in_the_terminal_what_it_waits_for_and_goes
         assert WAITS in page
         assert WAITS in flask("round", "show", number).stdout
     finally:
-        training_part.note(None)
+        training_part.record_missing(None)
         playing.join(PATIENCE)
     row = row_of(engine, number)
     assert (row.status, row.finished, row.aborted, row.error) == (states.DONE, 2, 0, None)
@@ -149,7 +149,7 @@ def test_a_society_says_on_its_page_and_in_the_terminal_what_it_waits_for_and_go
         assert WAITS in page
         assert WAITS in flask("society", "show", number).stdout
     finally:
-        training_part.note(None)
+        training_part.record_missing(None)
         running.join(PATIENCE)
     society = societies.row_of(engine, number)
     assert (society.status, society.error) == (states.DONE, None)

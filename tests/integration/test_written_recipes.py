@@ -12,7 +12,7 @@ from sqlalchemy import Engine, select
 
 from app.campaigns import lifecycle
 from app.campaigns import steps as campaign_steps
-from app.campaigns.material import parted
+from app.campaigns.material import split_material
 from app.campaigns.spec import CampaignSpec
 from app.core.config import Settings
 from app.core.extensions import reading, writing
@@ -105,7 +105,7 @@ def test_a_campaigns_recipe_plays_the_same_matches_and_learns_from_the_same_rows
         "evaluation_temperature": 0.5, "start": "base",
     })  # fmt: skip
     with writing(engine) as session:
-        both = parted("taboo", WORDS, wanted.evaluation, wanted.seed)
+        both = split_material("taboo", WORDS, wanted.evaluation, wanted.seed)
         number = lifecycle.create(session, wanted, both, queued=False).id
     carry_on(engine, settings, campaign_steps.take_steps, number)
     archive = tmp_path / "loop.zip"

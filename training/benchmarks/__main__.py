@@ -18,7 +18,7 @@ from pathlib import Path
 from training.__main__ import event_stream, prepare_libraries
 from training.benchmarks.chats import AnswersMissing, write_requests
 from training.benchmarks.config import BenchmarkConfig, read_config
-from training.benchmarks.tasks import INSTALL, is_installed, load_harness, look
+from training.benchmarks.tasks import INSTALL, describe_tasks, is_installed, load_harness
 from training.errors import TrainingFailed, TrainingRefused, is_disk_full, message_of, one_line
 from training.processes import INTERRUPTED, stop_without
 from training.progress import Progress
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.command == "fetch":
             return _fetch(options.tasks)
         prepare_libraries()
-        print(json.dumps(look(options.tasks, answers=options.answers)._asdict()))
+        print(json.dumps(describe_tasks(options.tasks, answers=options.answers)._asdict()))
     except TrainingRefused as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -9,7 +9,7 @@ from training.benchmarks.chats import RecordedAnswers
 from training.benchmarks.config import LETTERS, BenchmarkConfig, BenchmarkTask
 from training.benchmarks.questions import score_choices, score_letters
 from training.benchmarks.scores import TaskResult
-from training.benchmarks.tasks import load_harness, look
+from training.benchmarks.tasks import describe_tasks, load_harness
 from training.errors import TrainingRefused
 from training.progress import Progress
 
@@ -19,7 +19,7 @@ PROGRESS_EVERY = 1.0  # seconds
 def run(config: BenchmarkConfig, progress: Progress) -> None:
     """Score every task. Raises TrainingRefused before anything is computed, and AnswersMissing."""
     names = [each.name for each in config.tasks if each.questions is None]
-    if names and (refused := look(names, answers=config.checkpoint is None).refused):
+    if names and (refused := describe_tasks(names, answers=config.checkpoint is None).refused):
         raise TrainingRefused(refused)
     _BenchmarkRun(config, progress).work()
 

@@ -27,7 +27,7 @@ def load_harness() -> Any:
     return import_module("training.benchmarks.harness")
 
 
-def look(names: Sequence[str], *, answers: bool) -> TasksHere:
+def describe_tasks(names: Sequence[str], *, answers: bool) -> TasksHere:
     """The description of tasks of the harness, and whether they can be run; `answers`: by a model that only answers."""
     if not is_installed():
         absent = [{"name": name, "refused": _not_installed([name])} for name in names]

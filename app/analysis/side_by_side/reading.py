@@ -29,7 +29,7 @@ from app.analysis.side_by_side.settings import (
     SideBySideChoice,
     SpokenMatch,
 )
-from app.analysis.tournaments import counted_people, untold
+from app.analysis.tournaments import counted_people, has_no_system_prompt
 from app.core.errors import Invalid, NotFound, Phrase, Verbatim, either
 from app.games import GAMES, find_game, partner_weight_of
 from app.games.base import JSON, Event
@@ -132,10 +132,10 @@ def _conditions_of_settings(
         .correlate(MatchRow).scalar_subquery()
         for seat in (0, 1)
     )  # fmt: skip
-    in_rounds = [MatchRow.source == SELFPLAY, untold()]
+    in_rounds = [MatchRow.source == SELFPLAY, has_no_system_prompt()]
     if choice.rounds is not None:
         in_rounds.append(MatchRow.round_id.in_(choice.rounds))
-    counted = [*conditions(MatchFilter(study=choice.study)), counted_people(), untold()]
+    counted = [*conditions(MatchFilter(study=choice.study)), counted_people(), has_no_system_prompt()]
     imported = [MatchRow.source == IMPORT, MatchRow.erased_at.is_(None), people_alone]
     parts = {
         SELF_PLAY: [*in_rounds, first == second],

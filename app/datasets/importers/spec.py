@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 from app.core.errors import Invalid, check_name, either
 from app.datasets.importers.training_rows import FORMATS
 from app.datasets.lm_folder import LIMIT
-from app.jobs.spec import JobSpec, asked
+from app.jobs.spec import JobSpec, spec_field
 
 _AS_CALLED = "What the models are called, if unnamed."
 
@@ -15,7 +15,7 @@ _AS_CALLED = "What the models are called, if unnamed."
 class DatasetImportSpec(JobSpec):
     """The import of a file of rows made elsewhere as a dataset."""
 
-    file: str = asked(
+    file: str = spec_field(
         "File",
         "JSON lines or a JSON array, also compressed by gzip.",
         metavar="FILE",
@@ -25,13 +25,13 @@ class DatasetImportSpec(JobSpec):
         most="DATASET_UPLOAD_MB",
         heading="File and name",
     )
-    name: str | None = asked(
+    name: str | None = spec_field(
         "Name", "An existing name makes its next version.", None, unset="that of the file", metavar="NAME"
     )
-    skip_bad: bool = asked(
+    skip_bad: bool = spec_field(
         "Leave out bad rows", "Otherwise a file with a bad row is refused, and the bad rows are listed.", False
     )
-    format: str = asked(
+    format: str = spec_field(
         "Format",
         f"What each row holds: {', '.join(FORMATS)}.",
         metavar="NAME",
@@ -66,29 +66,31 @@ class _GameImportSpec(JobSpec):
 class SelfplayImportSpec(_GameImportSpec):
     """The import of published self-play on Deal or No Deal as a round."""
 
-    folder: str = asked(
+    folder: str = spec_field(
         "Folder", "It has json_logs, results, text_logs, p0_scores and p1_scores.", metavar="DIR", argument=True
     )
-    objective: Literal["self", "coop", "comp"] | Annotated[float, Field(ge=-1, le=1)] = asked(
+    objective: Literal["self", "coop", "comp"] | Annotated[float, Field(ge=-1, le=1)] = spec_field(
         "Objective", "What a partner’s point is worth to a player: a word, or λ from −1 to 1.", "self", metavar="O"
     )
-    limit: int = asked("Limit", "The maximum number of moves in a game.", LIMIT, metavar="N", ge=1, le=1000)
-    player: str = asked("Player", _AS_CALLED, "imported", metavar="NAME")
+    limit: int = spec_field("Limit", "The maximum number of moves in a game.", LIMIT, metavar="N", ge=1, le=1000)
+    player: str = spec_field("Player", _AS_CALLED, "imported", metavar="NAME")
 
 
 class EpisodesImportSpec(_GameImportSpec):
     """The import of published games of Adversarial Taboo, judged again, as a round."""
 
-    file: str = asked(
+    file: str = spec_field(
         "File", "A JSON list of {history: [{role, content}], target_word, max_turns}.", metavar="FILE", argument=True
     )
-    rule: Literal["strict", "released"] = asked("Judge", "By which rule games are judged.", "strict", metavar="NAME")
-    player: str = asked("Player", _AS_CALLED, "imported", metavar="NAME")
+    rule: Literal["strict", "released"] = spec_field(
+        "Judge", "By which rule games are judged.", "strict", metavar="NAME"
+    )
+    player: str = spec_field("Player", _AS_CALLED, "imported", metavar="NAME")
 
 
 class DialoguesImportSpec(JobSpec):
     """The import of published dialogues of people on Deal or No Deal, scored from the choices, as a round."""
 
-    file: str = asked(
+    file: str = spec_field(
         "File", "One perspective of a dialogue a line, or rows of Hugging Face as JSON.", metavar="FILE", argument=True
     )

@@ -108,7 +108,7 @@ class _VendorRunner:
                 state = self._read_job_state()
                 if state.queued or not self._wait(pause):
                     seconds = pause if state.queued else 0.0
-                    self._change_job_with_events(lifecycle.rest, seconds, self._seen)
+                    self._change_job_with_events(lifecycle.release_until_next_poll, seconds, self._seen)
                     return
         except (TrainingLeaseLost, *DATABASE_AWAY):
             raise
@@ -178,7 +178,7 @@ class _VendorRunner:
             job = self._upload_and_create_job(state, fresh)
         except VendorRefused:
             if fresh:  # else an earlier request may have arrived
-                self._change_job_with_events(charges.settle, None, made=False)
+                self._change_job_with_events(charges.settle_charge, None, made=False)
             raise
         if job is not None:
             return self._take_in(job)
@@ -390,7 +390,7 @@ class _VendorRunner:
         lacks_model = status == SUCCEEDED and job.fine_tuned_model is None
         over = status in OVER and not lacks_model
         if over:
-            self._change_job_with_events(charges.settle, job.trained_tokens, made=status == SUCCEEDED)
+            self._change_job_with_events(charges.settle_charge, job.trained_tokens, made=status == SUCCEEDED)
             self._delete_files(before)
         self._store(
             remote_status=status,
@@ -565,7 +565,7 @@ class _VendorRunner:
     def _cancelled(self) -> bool:
         """Cancel our job: nothing is running at the vendor."""
         self._delete_files(self._read_job_state())
-        self._change_job_with_events(charges.settle, None, made=False)
+        self._change_job_with_events(charges.settle_charge, None, made=False)
         self._store(remote_status=CANCELLED, error=None)
         self._record.settle(lambda session: TRAINING.release(session, self._job_id, self._context.owner))
         return True

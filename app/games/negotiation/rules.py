@@ -90,7 +90,11 @@ class Config(GameConfig):
         },
     )
     limit: int = Field(
-        default=MOST_MOVES, ge=1, le=1000, title="Maximum moves per match", description="Then it is over without a deal."
+        default=MOST_MOVES,
+        ge=1,
+        le=1000,
+        title="Maximum moves per match",
+        description="Then it is over without a deal.",
     )
     counts: Annotated[Counts | None, BeforeValidator(_as_it_came)] = Field(
         default=None, title="Counts", json_schema_extra={"drawn": True}

@@ -50,7 +50,7 @@ class RehearsalKind(JobKind[Rehearsal]):
         wave = lock_wave(session, row.wave_id)
         if wave.status == waves.CLOSED and wave.frozen_at is None:
             wave.status, wave.closed_at = waves.OPEN, None
-            waves.note(session, wave, "reopened")
+            waves.log_action(session, wave, "reopened")
 
 
 REHEARSAL = RehearsalKind(

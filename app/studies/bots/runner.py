@@ -13,7 +13,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.errors import AppError
-from app.core.extensions import DATABASE_AWAY, insist, reading, writing
+from app.core.extensions import DATABASE_AWAY, reading, transact_with_retry, writing
 from app.core.internal_errors import internal_error
 from app.jobs import states
 from app.jobs.context import JobContext
@@ -51,7 +51,9 @@ def run(context: JobContext, number: int, at_once: int = AT_ONCE) -> None:
         error = problem.message
     except Exception as problem:
         error = internal_error("a worker at a rehearsal broke", problem, job=number)
-    insist(context.database, lambda session: REHEARSAL.release(session, number, context.owner, error), AWAY)
+    transact_with_retry(
+        context.database, lambda session: REHEARSAL.release(session, number, context.owner, error), AWAY
+    )
 
 
 class _RehearsalRunner:
@@ -85,7 +87,7 @@ class _RehearsalRunner:
                 await asyncio.wait({sending}, timeout=TICK)
             if sending.done():
                 sending.result()
-                await asyncio.to_thread(insist, self._context.database, self._finish_rehearsal, AWAY)
+                await asyncio.to_thread(transact_with_retry, self._context.database, self._finish_rehearsal, AWAY)
         finally:
             sending.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -97,7 +99,7 @@ class _RehearsalRunner:
         Raises BudgetReached.
         """
         known = len(self._finished)
-        status = await asyncio.to_thread(insist, self._context.database, self._renew, AWAY)
+        status = await asyncio.to_thread(transact_with_retry, self._context.database, self._renew, AWAY)
         del self._finished[:known]
         await asyncio.to_thread(self._check_budget)
         return status == states.RUNNING and not self._context.stopping.is_set()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from sqlalchemy import Engine
 
 from app.core.extensions import reading
-from app.studies.answers import asked_now, quiz_now
+from app.studies.answers import due_questions, quiz_now
 from app.studies.bots.bot import Bot
 from app.studies.bots.notes import HABITS, BotNotes
 from app.studies.participant_steps import QUIZ, SURVEY
@@ -52,7 +52,7 @@ def right_answers(progress: StudyProgress) -> dict[str, str]:
     """A careful reader's answers to the due page, by field: those of quizzes and attention checks."""
     design, step = progress.design, progress.step
     if step.kind == SURVEY:
-        return {each.id: str(each.attention) for each in asked_now(progress) if each.attention is not None}
+        return {each.id: str(each.attention) for each in due_questions(progress) if each.attention is not None}
     if step.kind != QUIZ or design.quiz is None or progress.enrolment.ending is not None:
         return {}
     return right_values(design, design.quiz, progress.condition or {}, progress.quiz_attempts, quiz_now(progress))

@@ -37,7 +37,7 @@ from app.studies.export.surveys import (
     survey_rows,
 )
 from app.studies.export.tables import stored_tables, tables_since_freeze
-from app.studies.progress import note_in_wave
+from app.studies.progress import log_wave_event
 
 _README = "README.txt"
 _CODEBOOK = "codebook.csv"
@@ -88,7 +88,7 @@ def read_one_moment(session: Session) -> None:
 def note_ids(session: Session, scope: ExportScope, by: str | None) -> None:
     """Log in each wave that the recruiter's ids are exported; to be committed before they are."""
     for wave_id in scope.waves:
-        note_in_wave(session, wave_id, IDS_EXPORTED, {"by": by})
+        log_wave_event(session, wave_id, IDS_EXPORTED, {"by": by})
     session.flush()
 
 

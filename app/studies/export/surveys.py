@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from app.core.csv_tables import Column
-from app.studies.column_names import answer_name, asked, rows_of
+from app.studies.column_names import answer_name, questions_asked, rows_of
 from app.studies.design import StudyDesign, SurveyQuestion
 from app.studies.export.columns import DATA, PARTICIPANT, WAVE
 from app.studies.export.columns import WITHDRAWN as DELETED
@@ -161,7 +161,7 @@ def answer_columns(scope: ExportScope) -> list[Column]:
     """The columns of answers.csv: one for each time a question is asked."""
     found: dict[AnswerKey, Column] = {}
     for design in scope.designs.values():
-        for step, question, row in asked(design):
+        for step, question, row in questions_asked(design):
             key = _answer_key(step, question.id, row)
             line = "" if question.matrix is None else f" {question.matrix.rows[row or '']}"
             kind = "integer" if question.kind in ("scale", "matrix", "slider") else "text"

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.analysis.chart import Chart
 from app.analysis.losses import loss_curve
 from app.analysis.training_figures import method_curves
-from app.campaigns.listing import place_of
+from app.campaigns.listing import campaign_step_of
 from app.core.extensions import reading
 from app.finetuning import listing
 from app.finetuning.backends import find_backend
@@ -47,7 +47,7 @@ def _chart_spec(job_id: int, draw: Callable[[TrainingJob, Any], Chart | None]) -
 
 
 def _training_page_fields(session: Session, item: listing.TrainingListItem) -> Mapping[str, Any]:
-    place = place_of(session, job_id=item.row.id)
+    place = campaign_step_of(session, job_id=item.row.id)
     row, events = item.row, listing.events_of(session, item.row.id)
     return {
         "started": _last(events, "started"),

@@ -29,7 +29,7 @@ from app.rounds.listing import list_items
 from app.web.admin.blueprint import blueprint
 from app.web.admin.job_pages import headed, job_name
 from app.web.admin.lists import ListFilter, ListPage, add_address, add_list
-from app.web.admin.proposals import asked_for, proposals_of, shares
+from app.web.admin.proposals import items_asked_for, proposals_of, shares
 from app.web.translations import N_, game_titles
 
 _SEATS = (lazy_gettext("First seat"), lazy_gettext("Second seat"))
@@ -191,7 +191,7 @@ def _shown_event(step: TimelineStep) -> dict[str, Any]:
         "kind": step.kind,
         "at": step.logged.at,
         "event": event,
-        "asked": asked_for(event),
+        "asked": items_asked_for(event),
         "shares": shares(event),
         "generation": step.generation,
     }

@@ -28,7 +28,7 @@ class Proposals(NamedTuple):
         return None not in self.asked
 
 
-def asked_for(event: Any) -> Share | None:
+def items_asked_for(event: Any) -> Share | None:
     """The items that a proposal asks for; None for any other event."""
     if isinstance(event, Event) and "allocation" in event.data:
         return dict(zip(ITEMS, event.data["allocation"], strict=True))
@@ -46,7 +46,7 @@ def proposals_of(events: Sequence[Any], views: Sequence[JSON]) -> Proposals | No
     """The proposals among the events of a match, with the private views of both seats; None without any proposal."""
     latest: list[Share | None] = [None, None]
     for event in events:
-        if (asked := asked_for(event)) is not None:
+        if (asked := items_asked_for(event)) is not None:
             latest[event.seat] = asked
     first, second = latest
     if first is None and second is None:

@@ -14,7 +14,7 @@ from app.analysis.charts import charts_of
 from app.analysis.headline import PromptScores, prompt_scores
 from app.analysis.rounds import RoundAnalysis
 from app.analysis.running_mean import mean_chart, running_means
-from app.campaigns.listing import place_of
+from app.campaigns.listing import campaign_step_of
 from app.core.errors import AppError, Invalid, NotFound, Phrase, Verbatim, either
 from app.core.extensions import db, reading
 from app.datasets.store import datasets_of_round
@@ -97,7 +97,7 @@ def _round_page(round_id: int, tab: str, refused: AppError | None = None) -> tup
             figures=figures(row, line.state, mean_pace(row, now), prices_of_round(session, row)),
             refused=refused,
             behind=[*job_references(session, ROUND, waits_behind(session, [row])[round_id]).values()],
-            campaign=place_of(session, round_id=round_id),
+            campaign=campaign_step_of(session, round_id=round_id),
             **part,
             **job_actions(ROUND, row, line.state),
         )

@@ -52,7 +52,7 @@ class _RoundForm(JobForm[RoundRow, RoundSpec]):
         asked = super().read(session, form)
         material = asked.files["material"]
         named = asked.spec.model_copy(update={"material": material and material.source})
-        return asked._replace(spec=lifecycle.settled(named, material))
+        return asked._replace(spec=lifecycle.with_open_fields_filled(named, material))
 
     def address(self, numbers: Sequence[int]) -> str:
         """The address of the cross-play, or else of the round."""

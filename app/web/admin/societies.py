@@ -20,7 +20,7 @@ from app.jobs.kind import LARGEST
 from app.jobs.listing import JobListItem
 from app.models import Society
 from app.society import folders, listing
-from app.society.agent_records import find_agent, interaction_at, place_of
+from app.society.agent_records import find_agent, interaction_at, position_of_agent
 from app.society.config import SocietyConfig
 from app.society.grid import iterations_begun
 from app.society.job import SOCIETY
@@ -75,14 +75,14 @@ def _society_page_fields(session: Session, item: JobListItem) -> Mapping[str, An
         "config": SocietyConfig.model_validate(row.config),
         "begun": begun,
         "iteration": iteration,
-        "place": place_of(row, agent),
+        "place": position_of_agent(row, agent),
         "agent": find_agent(session, row, agent),
         "interaction": interaction_at(session, row.id, agent, iteration - 1),
         **_shown_grid_fields(session, row, iteration),
         "charts": charts_of(row),
         "failures": listing.last_failures(session, row.id),
         "datasets": listing.datasets_of(session, row.id),
-        "place_of": lambda number: place_of(row, number),
+        "place_of": lambda number: position_of_agent(row, number),
     }
 
 

@@ -9,7 +9,13 @@ from app.core.extensions import reading
 from app.core.validation import whole_number
 from app.games.base import JSON
 from app.jobs.kind import LARGEST
-from app.society.agent_records import find_agent, first_memories, interaction_at, page_of_interactions, place_of
+from app.society.agent_records import (
+    find_agent,
+    first_memories,
+    interaction_at,
+    page_of_interactions,
+    position_of_agent,
+)
 from app.society.job import SOCIETY
 from app.web.admin.blueprint import blueprint
 
@@ -54,6 +60,6 @@ def _common(session: Session, society_id: int, agent: int) -> JSON:
     return {
         "society": row,
         "agent": find_agent(session, row, agent),
-        "place": place_of(row, agent),
-        "place_of": lambda number: place_of(row, number),
+        "place": position_of_agent(row, agent),
+        "place_of": lambda number: position_of_agent(row, number),
     }

@@ -63,7 +63,7 @@ def _trial(session: Session, version: StudyVersion, design: StudyDesign, by: str
         }
     )
     wave = waves.open_wave(session, file, trial=True)
-    waves.note(session, wave, "tried out", by)
+    waves.log_action(session, wave, "tried out", by)
     return wave.id
 
 

@@ -26,7 +26,7 @@ from app.studies.reports import NEW
 from app.studies.visits import last_table
 from app.web.admin.blueprint import blueprint
 from app.web.admin.study_lists import batches_listed
-from app.web.admin.study_people import ONCE, adjust, keep, leave_out, refused_field, reverse
+from app.web.admin.study_people import ONCE, adjust, leave_out, pay_despite_doubt, refused_field, reverse
 from app.web.form_writes import write_once
 from app.web.forms import form_language, pressed
 
@@ -83,7 +83,7 @@ _ACTIONS: Mapping[str, _Action] = {
     "draft": _draft_batch, batches.UPLOADED: _batch_marking_action(batches.UPLOADED),
     batches.CONFIRMED: _batch_marking_action(batches.CONFIRMED),
     "discard": _discard, "adjust": _of_person(adjust), "reverse": _of_person(reverse),
-    "keep": _of_person(keep), "leave out": _of_person(leave_out),
+    "keep": _of_person(pay_despite_doubt), "leave out": _of_person(leave_out),
 }  # fmt: skip
 
 

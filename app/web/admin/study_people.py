@@ -61,7 +61,7 @@ def _remove_person(session: Session, progress: StudyProgress, form: Mapping[str,
 def _withdraw_person(session: Session, progress: StudyProgress, _form: Mapping[str, str], _by: str) -> None:
     withdrawal.stop(session, progress)
     session.flush()
-    payments.settle(session, progress)
+    payments.record_owed(session, progress)
 
 
 def _forget(session: Session, progress: StudyProgress, _form: Mapping[str, str], _by: str) -> None:
@@ -93,7 +93,7 @@ def reverse(session: Session, progress: StudyProgress, form: Mapping[str, str], 
     payments.reverse(session, progress, number, form["reason"], by, over_cap=form["over_cap"])
 
 
-def keep(session: Session, progress: StudyProgress, form: Mapping[str, str], by: str) -> None:
+def pay_despite_doubt(session: Session, progress: StudyProgress, form: Mapping[str, str], by: str) -> None:
     """Decide to pay a person despite a doubt. Raises Invalid and Conflict."""
     pay_doubts.decide(session, progress, keep=True, reason=form["reason"], by=by)
 
@@ -105,7 +105,7 @@ def leave_out(session: Session, progress: StudyProgress, form: Mapping[str, str]
 
 _ACTIONS: Mapping[str, Callable[[Session, StudyProgress, Mapping[str, str], str], None]] = {
     "adjust": adjust, "reverse": reverse, "remove": _remove_person, "withdraw": _withdraw_person, "forget": _forget,
-    "no training": _no_training, "no publication": _no_publication, "extra time": _give_time, "keep": keep,
+    "no training": _no_training, "no publication": _no_publication, "extra time": _give_time, "keep": pay_despite_doubt,
     "leave out": leave_out,
 }  # fmt: skip
 

@@ -15,7 +15,7 @@ from app.core.validation import whole_number
 from app.models import User
 from app.studies.export.logs import IDS_EXPORTED
 from app.studies.monitor.inbox import WAY_WORDS, WaitingReports, contacts_of, find_report, waiting_reports
-from app.studies.progress import note_in_wave
+from app.studies.progress import log_wave_event
 from app.studies.reports import (
     MARKS,
     NOTE,
@@ -76,7 +76,7 @@ def act_on_report(report_id: int) -> ResponseReturnValue:
         by = current_user.name
         with reading() as session:
             wave_id = find_report(session, report_id).wave.id
-        write(lambda session: note_in_wave(session, wave_id, IDS_EXPORTED, {"by": by}))
+        write(lambda session: log_wave_event(session, wave_id, IDS_EXPORTED, {"by": by}))
         return _report_page(report_id, show_id=True)
     try:
         _apply_report_action(report_id, request.form)

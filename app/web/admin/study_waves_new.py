@@ -66,7 +66,7 @@ def open_wave(study_id: int) -> ResponseReturnValue:
 
 def _open_and_note_wave(session: Session, file: WaveFile, by: str) -> int:
     wave = waves.open_wave(session, file)
-    waves.note(session, wave, "opened on a page", by)
+    waves.log_action(session, wave, "opened on a page", by)
     return wave.id
 
 

@@ -18,7 +18,7 @@ from sqlalchemy import Engine
 from sqlalchemy.pool import StaticPool
 
 from app.core.errors import Unavailable
-from app.core.extensions import came_second, is_away, is_full, open_engine, reason_of, writing
+from app.core.extensions import is_away, is_full, lost_race, open_engine, reason_of, writing
 from app.matches import live
 from app.matches.stored import StoredMatch
 
@@ -81,7 +81,7 @@ class MoveWriter:
                     receipts = live.submit_together(session, submissions, self._remembered, instant=self._instant)
             except Exception as error:
                 self._remembered.clear()
-                if came_second(error):  # another process has moved in one of the matches
+                if lost_race(error):  # another process has moved in one of the matches
                     return [self._commit_alone(submission) for submission in submissions]
                 self._engine.dispose()
                 if not is_away(error):

@@ -14,9 +14,9 @@ from app.models import StudyVersion, Wave
 from app.studies import extra_time, previews
 from app.studies.access_token import Doubt
 from app.studies.devices import DESKTOP, TABLET, device_of, is_served
-from app.studies.enrolment import NotTheirs, Visitor, mark_of_link, one_case
+from app.studies.enrolment import NotTheirs, Visitor, comparable_id, mark_of_link
 from app.studies.enrolment import enter as enter_wave
-from app.studies.payments import settle
+from app.studies.payments import record_owed
 from app.studies.progress import unknown_link
 from app.studies.store import design_of
 from app.studies.wave_file import WaveFile
@@ -68,7 +68,7 @@ def enter(study: str, wave: str) -> AnyResponse | str | tuple[str, int]:
         is_back = mark_of_link(str(progress.enrolment.token)) in visitor.marks
         if factor is not None and progress.enrolment.ending is None:
             extra_time.give(database, progress, factor)
-        settle(database, progress)
+        record_owed(database, progress)
         return str(progress.enrolment.token), is_back
 
     try:
@@ -181,7 +181,7 @@ def _extra_time(found: RequestedWave) -> Decimal | None:
         return None
     link = extra_time.read_token(settings().secret_key, token)
     recruiter, person = found.file.provider.name, link_ids(found.file).person
-    theirs = link.person is None or one_case(recruiter, link.person) == one_case(recruiter, person)
+    theirs = link.person is None or comparable_id(recruiter, link.person) == comparable_id(recruiter, person)
     if link.wave_id != found.id or not theirs:
         raise unknown_link()
     return link.factor

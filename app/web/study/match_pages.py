@@ -71,7 +71,7 @@ def study_part(session: Session, match_id: str, seat: int) -> StudyPart | None:
 def _is_asked(session: Session, progress: StudyProgress, match_id: str) -> bool:
     """Whether the person is asked after this match if they are there, or the study has ended by their silence in it."""
     if progress.enrolment.ending != INACTIVE:
-        lapse = matches.asked(session, progress)
+        lapse = matches.lapse_to_ask_about(session, progress)
         return lapse is not None and lapse.row.id == match_id
     counted = (
         select(MatchRow)

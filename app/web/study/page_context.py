@@ -28,7 +28,7 @@ from app.studies.endings import (
     WITHDRAWN,
     EndingName,
 )
-from app.studies.enrolment import may_come_again
+from app.studies.enrolment import may_be_readmitted
 from app.studies.lapses import Lapse
 from app.studies.participant_steps import CONSENT, DEBRIEF, DONE, INSTRUCTIONS, MATCH, PARTNER, PRACTICE, QUIZ, SURVEY
 from app.studies.progress import StudyProgress
@@ -169,7 +169,7 @@ def _quiz_page_context(_session: Session, progress: StudyProgress) -> dict[str, 
 
 
 def _survey_page_context(_session: Session, progress: StudyProgress) -> dict[str, Any]:
-    asked, seed = answers.asked_now(progress), answers.seed_of(progress, progress.step)
+    asked, seed = answers.due_questions(progress), answers.seed_of(progress, progress.step)
     earlier = answers.earlier_answers(progress)
     here = {question.id for question in asked}
     rules = {question.id: rule_of(question) for question in asked}
@@ -306,7 +306,7 @@ def _tried_return(session: Session, progress: StudyProgress, ending: str) -> tup
 
 def _may_come_again(session: Session, progress: StudyProgress) -> bool:
     wave = None if progress.enrolment.wave_id is None else session.get_one(Wave, progress.enrolment.wave_id)
-    return wave is not None and wave.status == OPEN and wave.frozen_at is None and may_come_again(progress)
+    return wave is not None and wave.status == OPEN and wave.frozen_at is None and may_be_readmitted(progress)
 
 
 def _return_address(file: WaveFile | None, code: str | None, ending: str) -> str | None:

@@ -92,7 +92,7 @@ def agreed(session: Session, progress: StudyProgress) -> str:
 
 
 def _page_due(session: Session, progress: StudyProgress, **sent: object) -> str:
-    lapse = matches.asked(session, progress)
+    lapse = matches.lapse_to_ask_about(session, progress)
     if lapse is not None:
         return render_template("study/still-there.html", **page_context.still_there(session, progress, lapse))
     context = page_context.page(session, progress)
@@ -114,7 +114,7 @@ def _after_match(session: Session, progress: StudyProgress) -> None:
     match = matches.due(session, progress)
     if match is not None and match.reason != ABORTED:
         matches.after(session, progress, progress.step)
-    payments.settle(session, progress)
+    payments.record_owed(session, progress)
 
 
 def _to_match(match_id: str, seat: int) -> AnyResponse:

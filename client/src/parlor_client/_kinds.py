@@ -1,4 +1,4 @@
-"""The kinds of jobs. Written by `python -m scripts.client_types` from the description of the API."""
+"""The kinds of job. Written by `python -m scripts.client_types` from the description of the API."""
 
 from typing import Unpack
 

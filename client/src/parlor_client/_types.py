@@ -127,7 +127,7 @@ class CampaignSpec(TypedDict, total=False):
     partners: list[str]  # Fixed opponents, four at most. Figures against them are the model’s own, in each role.
     play_with: dict[str, float | Literal["equal"]]  # Plays with
     start_data: int | None  # Starts with the dataset
-    teacher: str | None  # An extra first iteration learns from the seats that scored above 0 when this stronger model played itself.
+    teacher: str | None  # Starts with a teacher
     start_method: str  # Rewards need matches that the base itself played.
     start_training: dict[str, Any]  # One a line, such as accumulation = 4.
     config: dict[str, Any]  # Such as objective=coop.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.campaigns.lifecycle import START_MATCHES, model_name, spec_of
-from app.campaigns.material import parted
+from app.campaigns.material import split_material
 from app.campaigns.presets import PRESETS
 from app.campaigns.spec import CampaignSpec
 from app.core.errors import Invalid
@@ -219,7 +219,7 @@ def test_a_spec_of_before_is_read_as_it_was_meant() -> None:
 
 def test_what_is_held_out_is_never_among_what_is_played() -> None:
     words = Material("a test", [f"word{number}" for number in range(200)])
-    play, held = parted("taboo", words, evaluation=50, seed=1)
+    play, held = split_material("taboo", words, evaluation=50, seed=1)
     assert set(play.items).isdisjoint(held.items)
     assert set(play.items) | set(held.items) == set(words.items)
     assert all(is_held_out(TargetWords(), word) for word in held.items)
@@ -228,13 +228,13 @@ def test_what_is_held_out_is_never_among_what_is_played() -> None:
 
 def test_another_seed_evaluates_on_the_same_pieces_in_another_order() -> None:
     words = Material("a test", [f"word{number}" for number in range(400)])
-    orders = [parted("taboo", words, evaluation=20, seed=seed)[1].items for seed in (1, 1, 2)]
+    orders = [split_material("taboo", words, evaluation=20, seed=seed)[1].items for seed in (1, 1, 2)]
     assert orders[0] == orders[1] != orders[2]
 
 
 def test_a_list_too_short_to_hold_anything_out_is_refused() -> None:
     with pytest.raises(Invalid, match="expected a list of which a tenth can be held out, got 1 items"):
-        parted("taboo", Material("a test", ["lemon"]), evaluation=2, seed=1)
+        split_material("taboo", Material("a test", ["lemon"]), evaluation=2, seed=1)
 
 
 @pytest.mark.parametrize("game", [game for game in GAMES.values() if game.material])
