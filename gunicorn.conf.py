@@ -42,7 +42,7 @@ def post_worker_init(worker: Any) -> None:
     """
     import gevent  # only here, after gunicorn has patched
 
-    from app.web.sign_of_life import give_signs_of_life
+    from app.web.heartbeat import send_heartbeats
     from app.web.sockets.connections import network_of
 
     if not _settings.TRUSTED_PROXIES:  # else everybody has the proxy's address
@@ -50,7 +50,7 @@ def post_worker_init(worker: Any) -> None:
     gevent.spawn(_beat_on, gevent.sleep)
     if gate := os.environ.get("PARLOR_GATE"):
         os.read(int(gate), 1)
-    gevent.spawn(give_signs_of_life, worker.wsgi)
+    gevent.spawn(send_heartbeats, worker.wsgi)
 
 
 def _beat_on(sleep: Callable[[float], None]) -> None:

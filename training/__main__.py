@@ -124,7 +124,7 @@ def _run_training(train: Callable[[Progress, StopRequest], None], progress: Prog
         return 0
     except KeyboardInterrupt:
         if process_number() == 0:
-            print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
+            print("interrupted; the same command resumes from the last checkpoint", file=sys.stderr)
         _tell_if_possible(progress, "interrupted")
         return INTERRUPTED
     except (TrainingRefused, TrainingFailed, ImportError, MemoryError, OSError, RuntimeError) as error:

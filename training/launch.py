@@ -28,7 +28,7 @@ from training.processes import INTERRUPTED, LAUNCHED_WITH, stop_without
 
 LAUNCHERS = Path(__file__).parent / "configs" / "accelerate"
 _MOST_SECONDS = "600"  # that the processes have to save after a signal
-_GO_ON = "the same command goes on from the last checkpoint"
+_GO_ON = "the same command resumes from the last checkpoint"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -79,7 +79,7 @@ def main() -> int:
         return 2
     try:
         well = CHECKS[sys.argv[1]](load_settings())
-        why = "no sign of life"
+        why = "no heartbeat"
     except AppError as error:
         well, why = False, error.message
     except Exception as error:  # from the database, the broker or the network: any error means unhealthy

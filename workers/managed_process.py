@@ -30,7 +30,7 @@ YOUNG = 5.0  # seconds; a process that ends sooner waits longer to restart
 FIRST_DELAY = 0.5
 LONGEST_DELAY = 10.0
 LEFTOVER_PATIENCE = 3.0  # seconds that a family from an earlier run has to end by itself
-START_PATIENCE = 300.0  # seconds that a process may take to its first sign of life
+START_PATIENCE = 300.0  # seconds that a process may take to its first heartbeat
 # Errors of a system short of resources; the next try may succeed.
 _PASSING = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
@@ -85,9 +85,9 @@ class ManagedProcess:
         self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self._started_at = 0.0
         self._pauses = Pauses()
-        self.failed_starts = 0  # how often in a row it ended by itself, with an error, before it gave a sign of life
+        self.failed_starts = 0  # how often in a row it ended by itself, with an error, before it sent a heartbeat
         self._heartbeat = Heartbeat()
-        self._alive_at = 0.0  # when it last gave a sign of life
+        self._alive_at = 0.0  # when it last sent a heartbeat
         self._was_alive = False  # whether it has given one since it was started
         self._unwritten: IO[str] | None = None  # the pid file, until its number could be written
         self._log = LogFile(self.log_path, most_bytes)
@@ -156,7 +156,7 @@ class ManagedProcess:
         self.start_at = time.monotonic() + self._pauses.next()
 
     def silent_for(self) -> float:
-        """Seconds without a sign of life; negative while it is allowed time to start."""
+        """Seconds without a heartbeat; negative while it is allowed time to start."""
         if self._process is None:
             return 0.0
         now = time.monotonic()

@@ -42,7 +42,7 @@ from app.registry.playing import playing
 from workers.managed_process import ManagedProcess, Pauses, Program, end_leftover, ending
 
 TICK = 0.2  # seconds between checks of the engine's process
-RENEW_EVERY = 10.0  # seconds between two signs of life in the row
+RENEW_EVERY = 10.0  # seconds between two heartbeats in the row
 UNLOAD_EVERY = 30.0  # seconds between checks for adapters that nothing plays with
 START_PROBES_EVERY = 0.5  # seconds from a probe to the next one, as long as the engine starts
 STOP_SECONDS = 10.0  # that an engine has to end by itself

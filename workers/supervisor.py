@@ -259,10 +259,10 @@ class Supervisor:
         self._looked_at = now
         for child in self._children:
             silent = child.silent_for()
-            if now - last > OWN_SILENCE:  # the children may have been stopped, too, with no time for a sign of life
+            if now - last > OWN_SILENCE:  # the children may have been stopped, too, with no time for a heartbeat
                 child.forgive()
             elif 0 < self._settings.PROCESS_TIMEOUT < silent:
-                say(f"{child.name} gave no sign of life for {silent:.0f} s and is killed")
+                say(f"{child.name} sent no heartbeat for {silent:.0f} s and is killed")
                 child.kill()
                 child.forgive()
 

@@ -91,7 +91,7 @@ def paired_differences(analysis: MatchAnalysis, versus: PairedDifference, langua
         else (language.gettext("matches"), language.gettext("Matches"))
     )
     x = language.gettext("%(first)s minus %(second)s", first=versus.first, second=versus.second)
-    unit = language.gettext("points a match")
+    unit = language.gettext("points per match")
     even, ahead_title = language.gettext("neither"), language.gettext("Ahead")
     width = bins[0].high - bins[0].low
     domain = [min(bins[0].low, -width / 2), max(bins[-1].high, width / 2)]  # includes 0, where neither is ahead
@@ -164,9 +164,9 @@ def paired_differences(analysis: MatchAnalysis, versus: PairedDifference, langua
 
     first, second, level = versus.ahead()
     sentence = language.gettext(
-        "Differences of %(matches)s, %(first)s minus %(second)s, of %(pairs)s %(counted)s: mean %(mean)s points a match"
-        " (%(interval)s), the thick line. %(first)s is ahead in %(ahead)s, %(second)s in %(behind)s, %(level)s are"
-        " even.",
+        "Differences of %(matches)s, %(first)s minus %(second)s, of %(pairs)s %(counted)s: mean %(mean)s points per"
+        " match (%(interval)s), the thick line. %(first)s is ahead in %(ahead)s, %(second)s in %(behind)s, %(level)s"
+        " are even.",
         matches=language.phrase(analysis.called),
         first=versus.first,
         second=versus.second,

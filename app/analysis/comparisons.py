@@ -136,7 +136,7 @@ def compare_differences(analyses: Sequence[RoundAnalysis], language: Language = 
     heading = language.gettext("Difference")
 
     def draw(colours: Palette) -> Spec:
-        unit = language.gettext("points a match")
+        unit = language.gettext("points per match")
         spec = points_with_whiskers(
             values, "round", in_lines(heading, unit, TITLE_LETTERS), {"value": colours.ink}, colours, language
         )

@@ -27,7 +27,7 @@ class SplitMetrics(NamedTuple):
 
 
 class Gain(NamedTuple):
-    """The gain of a later model over an earlier one on the same matches, in points a match.
+    """The gain of a later model over an earlier one on the same matches, in points per match.
 
     `shares` and `scores` are of the earlier and the later model: the share of agreed matches and their mean score, None
     where no match was agreed. `more` and `better`, which add up to `whole`, are then missing.

@@ -1,6 +1,6 @@
 """Analyses as CSV: a row per round or choice of matches, per model in it, and per iteration of a campaign.
 
-Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872, whose analysis has a row an iteration.
+Source: Liao, Tomlin & Klein 2024, arXiv 2406.18872, whose analysis has a row per iteration.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,7 +63,7 @@ _OF_AN_ITERATION = (
             "a number; empty for iteration 0"),
     _column("job_id", "text", "The training job that made the model.", "a number; empty for iteration 0"),
     _column("evaluation", "text", "How the model was evaluated.",
-            f"{AS_PLAYED} | greedy | temperature … | against …: one row an iteration for each"),
+            f"{AS_PLAYED} | greedy | temperature … | against …: one row per iteration for each"),
     _column("evaluation_id", "text", "The round on held-out material that the figures are of.",
             "a number; empty until there is one"),
 )  # fmt: skip

@@ -42,7 +42,7 @@ from app.rounds.job import SELFPLAY
 Kind = tuple[str, float | None]  # the game, and what a partner's point is worth
 _AT_ONCE = 5_000  # rows in memory
 _MODELS_FAULT = "model"
-_KINDS_OF_FAULTS = ("resigned", "timeout", "aborted")  # one of these precedes the end of a match broken off
+_KINDS_OF_FAULTS = ("resigned", "timeout", "aborted")  # one of these precedes the end of a match aborted
 _WITHDRAWN = "withdrawn"  # the ending when consent was withdrawn
 _PERSON = 0  # in place of a model's number
 _ROUND = aliased(RoundRow)
@@ -86,7 +86,7 @@ class _Setting:
 
 
 class _BrokenOff(NamedTuple):
-    """A match that was broken off: its game and config, the facts in the config, and its players, by seat."""
+    """A match that was aborted: its game and config, the facts in the config, and its players, by seat."""
 
     game: str
     config: str
@@ -233,7 +233,7 @@ def _of_seats(value: ColumnElement[Any], *which: ColumnElement[bool]) -> ColumnE
 def _grouped(session: Session, wanted: Select[str]) -> Iterator[Any]:
     """These matches with their players, counted: the keys, the number of matches, and the sums of points.
 
-    The keys are game, config, players, who got more, and, for a match broken off, its id, so that it is counted on its
+    The keys are game, config, players, who got more, and, for a match aborted, its id, so that it is counted on its
     own. Each match is read once: among a million, the drawn rows lie far apart.
     """
     utilities = MatchRow.utility_0, MatchRow.utility_1
@@ -340,7 +340,7 @@ def _prices(
 
 
 def _seat_at_fault(event: LogEvent) -> int | None:
-    """The seat whose player caused the match to be broken off; None if no player did."""
+    """The seat whose player caused the match to be aborted; None if no player did."""
     match event:
         case Aborted(seat=seat, fault=fault):
             return seat if fault == _MODELS_FAULT else None

@@ -49,7 +49,7 @@ def spag(round_id: int, out: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print {matches, file} as JSON.")
 @filter_options()
 def inspect(out: str, as_json: bool, **given: Any) -> None:
-    """Matches of one game as a log for the viewer of Inspect: a sample a match, with its messages, calls and scores."""
+    """Matches of one game as a log for the Inspect viewer: a sample per match, with its messages, calls and scores."""
     form = Path(out).suffix.removeprefix(".")
     if form not in FORMS:
         raise Invalid("--out", expected=Verbatim(" or ".join(f"FILE.{each}" for each in FORMS)), got=out)

@@ -116,7 +116,7 @@ def _leaderboard_lines(board: Leaderboard) -> Iterator[str]:
         )
     for line in aligned(lines, right={0, 3, 5, 6, 7, 8, 9}):
         yield f"  {line}"
-    yield "  Rating: " + ("1000 is the average, 400 more win ten times as often" if digits == 0 else "points a match")
+    yield "  Rating: " + ("1000 is the average, 400 more win ten times as often" if digits == 0 else "points per match")
     yield "  Price: US dollars a match for the player's calls"
     if rated.no_interval:
         yield f"  No intervals: {rated.no_interval}"

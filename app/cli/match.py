@@ -62,7 +62,7 @@ def measure_(round_id: int | None, as_json: bool) -> None:
     """
     ensure_database()
     done = measure_again(transact(db.engine), round_id)
-    print_result(as_json, {"matches": done}, f"Measured {counted(done, 'match', 'matches')} anew.")
+    print_result(as_json, {"matches": done}, f"Recomputed the measures of {counted(done, 'match', 'matches')}.")
 
 
 @match.command("recount")

@@ -106,7 +106,7 @@ def stop(check: bool, as_json: bool) -> None:
 @spend.command()
 @json_option
 def resume(as_json: bool) -> None:
-    """End the stop: calls begin again, and workers go on with the jobs that it has cancelled."""
+    """End the stop: calls begin again, and workers resume the jobs that it cancelled."""
     ensure_database()
     with writing() as session:
         found = end_stop(session)

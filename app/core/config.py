@@ -81,7 +81,7 @@ class Settings(BaseSettings):
     LONGEST_DELAY: float = Field(12, ge=0, le=120, description="Longest such delay, in seconds.")
     TURN_CLOCK: float = Field(0, ge=0, le=86400, description="Seconds that a person has for a turn; 0: no clock.")
     MATCH_CLOCK: float = Field(0, ge=0, le=604800, description="Seconds after which a match is over; 0: no clock.")
-    HEARTBEAT: int = Field(5, ge=1, le=60, description="Seconds between two signs of life that a page must answer.")
+    HEARTBEAT: int = Field(5, ge=1, le=60, description="Seconds between two heartbeats that a page must answer.")
     OPEN_MATCHES: int = Field(10, ge=0, le=20, description="Unfinished guest matches of one browser; 0: no limit.")
 
     INFERENCE_CACHE_MB: int = Field(
@@ -156,7 +156,7 @@ class Settings(BaseSettings):
     )
     UNDO_HOURS: float = Field(24, ge=0, description="Hours for which a clean-up of the disk can be undone.")
     PROCESS_TIMEOUT: float = Field(
-        60, ge=0, description="Seconds without a sign of life after which the supervisor replaces a process; 0: never."
+        60, ge=0, description="Seconds without a heartbeat after which the supervisor replaces a process; 0: never."
     )
     WORK_NICENESS: int = Field(
         10,

@@ -48,7 +48,7 @@ class RewardCounts:
 def move_rewards(
     spec: DatasetSpec, game: str, seat: SeatResult | None, totals: Mapping[str, RewardTotals], moves: int
 ) -> MoveRewards:
-    """The formula's result for a seat with this number of moves; `seat` is None for a match that was broken off.
+    """The formula's result for a seat with this number of moves; `seat` is None for a match that was aborted.
 
     Moves that are not trained on have weight 0 and reward 0.
     """

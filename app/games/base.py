@@ -119,7 +119,7 @@ class Game(ABC, Generic[S]):
     roles: ClassVar[tuple[str, str]]
     settings: ClassVar[type[GameConfig]]
     outcomes: ClassVar[tuple[str, ...]]  # the reasons of outcomes, in the order in which they are read
-    unfinished: ClassVar[JSON] = {}  # facts of a match that was broken off
+    unfinished: ClassVar[JSON] = {}  # facts of a match that was aborted
     material: ClassVar[MaterialKind | None] = None
     metrics: ClassVar[GameMetrics] = COMMON
     rewards: ClassVar[RewardFormula | None] = None  # of moves, for methods that learn from them
@@ -239,7 +239,7 @@ class Game(ABC, Generic[S]):
     def view(self, state: S, seat: int, *, over: bool = False) -> View:
         """All that `seat` may see; never what it may not know.
 
-        With `over` the match was broken off: nobody is to move, and what was hidden until the end is shown.
+        With `over` the match was aborted: nobody is to move, and what was hidden until the end is shown.
         """
 
     @abstractmethod

@@ -86,7 +86,7 @@ _WHOLE_EVENTS = ExportTable(
         Column("seq", "integer", "The event's place in the log of its match.", "from 0, without gaps"),
         Column("ply", "integer", "Accepted moves before the event.", "from 0"),
         Column("kind", "text", "What happened: the match began, a move was accepted (named as in moves.csv) or refused"
-               " (violation), somebody left, a clock ran out, the match was broken off, the match ended.",
+               " (violation), somebody left, a clock ran out, the match was aborted, the match ended.",
                "started | message | proposal | declaration | violation | resigned | timeout | away | aborted | ended"),
         Column("seat", "integer", "The seat that the event is about.", "0 | 1 | empty for the match as a whole"),
         Column("role", "text", "The role of that seat.", " | ".join([*roles_of_seat(0, 1), "empty without a seat"])),

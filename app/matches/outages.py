@@ -1,6 +1,6 @@
 """Whether the web processes serve people, and for how long they did not: clocks do not run while people cannot move.
 
-Each web process gives a sign of life every second, in the row of a lease of its own. Its first sign after a longer
+Each web process writes a heartbeat every second, in the row of a lease of its own. Its first sign after a longer
 silence records the outage, and adds an event to every match with a clock, since any of their people may have been at
 that process: the event restarts a turn's clock and extends a match's clock by the length of the outage. Until then
 nobody's time runs out, whichever process checks; but a process that is silent while others serve holds clocks up for
@@ -19,13 +19,13 @@ from app.matches.stored import load
 from app.models import Lease, MatchRow, Outage
 
 WEB = "web "  # what the names of leases begin with, followed by the process
-EVERY = 1.0  # seconds between two signs of life
+EVERY = 1.0  # seconds between two heartbeats
 GONE = timedelta(minutes=5)  # a process silent for so long while others are not is no longer waited for
 RESTART = timedelta(seconds=2)  # after this silence, a restarted process's first sign ends an outage
 SILENCE = timedelta(seconds=5)  # likewise for a process that kept running: a busy moment is no outage
 
 
-def give_sign_of_life(session: Session, process: str, owner: str, now: datetime | None = None) -> Sequence[str]:
+def write_heartbeat(session: Session, process: str, owner: str, now: datetime | None = None) -> Sequence[str]:
     """Record that a web process serves people and, if it did not before, for how long. Returns the matches whose clocks
     moved.
 
@@ -45,7 +45,7 @@ def give_sign_of_life(session: Session, process: str, owner: str, now: datetime 
 
 
 def was_served(session: Session, moment: datetime) -> bool:
-    """Whether all web processes have given a sign of life at that moment or later, except those that are gone.
+    """Whether all web processes have written a heartbeat at that moment or later, except those that are gone.
 
     True if none ever gave one: the match is then played in a terminal or a test, where nobody can be away.
     """
@@ -68,7 +68,7 @@ def time_away(session: Session, since: datetime, now: datetime) -> timedelta:
 
 
 def _last_signs(session: Session) -> list[datetime]:
-    """The last sign of life of each web process."""
+    """The last heartbeat of each web process."""
     return [until - SILENCE for until in session.scalars(select(Lease.until).where(Lease.name.startswith(WEB)))]
 
 

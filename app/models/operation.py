@@ -26,7 +26,7 @@ class Outage(Model):
     __tablename__ = "outage"
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    began: Mapped[datetime] = mapped_column(UtcDateTime)  # the last sign of life before it
+    began: Mapped[datetime] = mapped_column(UtcDateTime)  # the last heartbeat before it
     ended: Mapped[datetime] = mapped_column(UtcDateTime, index=True)
 
 

@@ -88,7 +88,7 @@ class ReferenceReader:
             if not isinstance(found, _Missing):
                 return found
             missing.append(found.why)
-        expected = f"something that there is for ${{{reference}}}"
+        expected = f"an existing value for ${{{reference}}}"
         remedy = "give another with or, such as ${previous.train.model or base}"
         raise Invalid(None, expected=expected, got=Verbatim("; ".join(missing)), remedy=remedy)
 

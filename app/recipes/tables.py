@@ -33,7 +33,7 @@ def table_of(steps: Sequence[ComparedStep], over: str | None, only: Sequence[str
     """
     known = list(dict.fromkeys(name for step in steps for name in step.figures))
     if unknown := next((name for name in only if name not in known), None):
-        raise Invalid("figures", expected=f"figures that there are: {', '.join(known)}", got=unknown)
+        raise Invalid("figures", expected=f"existing figures: {', '.join(known)}", got=unknown)
     variables = list(dict.fromkeys(name for step in steps for name in step.values if name != over))
     rows = [_row(step) for step in steps] if over is None else [*_mean_rows(steps, over, known)]
     return {"over": over, "variables": variables, "columns": [*(only or known)], "rows": rows}

@@ -219,7 +219,7 @@ def _campaign_methods(spec: CampaignSpec) -> list[str]:
         (
             "All models are evaluated on the same held-out contexts or words with the same seeds, on which no round was"
             " played. Differences are taken match by match and have percentile intervals of 1,000 bootstrap resamples;"
-            " a match that was broken off counts as 0."
+            " a match that was aborted counts as 0."
         ),
     ]
     if spec.has_start:

@@ -350,7 +350,7 @@ def limits_of(origins: Origins, *, trained_once: bool = True) -> list[str]:
             " those that were taken before stay."
         )
     if broken:
-        found.append(f"{broken} of {over} matches were broken off; they count with a score of 0.")
+        found.append(f"{broken} of {over} matches were aborted; they count with a score of 0.")
     if origins.trainings and trained_once:
         found.append(
             "Each model was trained once: intervals cover matches and questions, not how a training would come out"

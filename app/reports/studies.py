@@ -201,7 +201,7 @@ def _result_section(
 ) -> ReportSection:
     unit, title = _outcome_unit(design, outcome), outcome.replace("_", " ").capitalize()
     chart = interval_chart(
-        "outcomes", f"{title} by condition", title, "points a match" if unit == POINTS else unit, means, "Condition"
+        "outcomes", f"{title} by condition", title, "points per match" if unit == POINTS else unit, means, "Condition"
     )
     caption = f"Mean {title.lower()} of people under each condition; lines are 95 % intervals over people."
     tables = [
@@ -302,7 +302,7 @@ def _study_methods(design: StudyDesign, outcome: str, scope: ExportScope) -> lis
             f" before the wave was opened: the SHA-256 of the design by version is {preregistered}."
         ),
         (
-            "A person's outcome is the mean over the matches that count; matches that a model broke off do not. Means"
+            "A person's outcome is the mean over the matches that count; matches that a model aborted do not. Means"
             " and differences are over people, with percentile intervals of 1,000 bootstrap resamples of people;"
             " differences are within a person where a person plays both levels."
         ),

@@ -215,7 +215,7 @@ def _tournament_finding(board: Leaderboard) -> str:
     ratings = board.ratings.ratings
     if not ratings:
         return "No two players are linked by matches, so there are no ratings."
-    unit = "points a match" if board.ratings.by == POINTS else "rating points"
+    unit = "points per match" if board.ratings.by == POINTS else "rating points"
     best = ratings[0]
     first = [each.player for each in ratings if each.best_place == 1]
     interval = _rating_interval_text(board, best)
@@ -228,7 +228,7 @@ def _tournament_methods(boards: Sequence[Leaderboard]) -> list[str]:
     found = [
         (
             "All matches between the players that are over count. Places and intervals come of 1,000 resamples of"
-            " contexts, each with all of its matches. A match that a player broke off lowers its score and is in no"
+            " contexts, each with all of its matches. A match that a player aborted lowers its score and is in no"
             " rating."
         )
     ]

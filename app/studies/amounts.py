@@ -23,7 +23,7 @@ _DIGITS = 9  # after the point of a utility; further ones come from λ times bin
 class PlayedMatch(NamedTuple):
     """A finished match that counts. `points` are the paid ones; None if a model or we broke it off.
 
-    A participant who left because of a problem and reported it gets at least what a match broken off by a model pays.
+    A participant who left because of a problem and reported it gets at least what a match aborted by a model pays.
     """
 
     match_id: str
@@ -40,7 +40,7 @@ def exact(points: float) -> Decimal:
 def bonus_owed(design: StudyDesign, matches: Iterable[PlayedMatch]) -> Decimal:
     """The bonus for matches, each counted once: rounded once, never above `most_a_person` and never below zero.
 
-    The pay for a match that a model broke off is earned like any other, so it counts towards `most_a_person`, too.
+    The pay for a match that a model aborted is earned like any other, so it counts towards `most_a_person`, too.
     """
     once = {each.match_id: each for each in matches}
     total = sum((_earned_in(design, each) for each in once.values()), Decimal(0))

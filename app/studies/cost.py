@@ -60,7 +60,7 @@ def points_of(design: StudyDesign, condition: Condition) -> Span:
 
 
 def most_bonus(design: StudyDesign, condition: Condition) -> Decimal:
-    """The maximum pay of a match; one that a model broke off pays for itself, and for the match that replaces it."""
+    """The maximum pay of a match; one that a model aborted pays for itself, and for the match that replaces it."""
     best = max(match_bonus(design, condition, points) for points in points_of(design, condition))
     failure = design.pay.bonus.model_failure
     return failure + best if design.same_for_all.model_failure.then == REPLACE else max(failure, best)

@@ -124,7 +124,7 @@ def end_after_silence(session: Session, match_id: str) -> None:
 
 
 def _after_failure(session: Session, progress: StudyProgress, step: Step, row: MatchRow) -> StoredMatch | None:
-    """Apply the design's policy after a match that was broken off, which is replaced at most once."""
+    """Apply the design's policy after a match that was aborted, which is replaced at most once."""
     then = progress.design.same_for_all.model_failure.then
     if then == REPLACE and row.start_key == _keys(progress, step)[0]:
         return _begin_match(session, progress, step, replaces=row.id)

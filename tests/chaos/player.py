@@ -143,7 +143,7 @@ class Tab:
             packet = str(self._socket.recv())
         except websocket.WebSocketTimeoutException:
             if time.monotonic() - self._heard_at > SILENCE_SECONDS:
-                raise ConnectionError("no sign of life") from None
+                raise ConnectionError("no heartbeat") from None
             return
         self._heard_at = time.monotonic()
         self._take(packet)

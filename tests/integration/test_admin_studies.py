@@ -577,7 +577,7 @@ def test_reports_and_broken_matches_are_shown(client: FlaskClient, engine: Engin
     assert "P1: something else" in words(page)
     assert "&lt;b&gt;It was rude.&lt;/b&gt;" in page
     assert f"/admin/matches/{match_id}" in page
-    assert "Matches that were broken off" in words(page)
+    assert "Matches that were aborted" in words(page)
 
 
 def test_many_reports_leave_room_for_the_rest_of_the_page(client: FlaskClient, engine: Engine, wave: int) -> None:

@@ -96,7 +96,7 @@ def test_who_comes_back_is_told_only_what_is_new(
     assert second.data["done"] == 3
 
 
-def test_a_quiet_job_gives_signs_of_life(engine: Engine, program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quiet_job_sends_heartbeats(engine: Engine, program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "LONGEST", 0.5)
     monkeypatch.setattr(events, "HEARTBEAT", 0.1)
     number = make_round(engine, "scripted", matches=10)

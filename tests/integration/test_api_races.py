@@ -108,7 +108,7 @@ def test_the_place_behind_the_last_match_stays_good(app: Flask, program: Program
     page = program.get(f"/matches?limit=200&cursor={cursor}")
     assert page == {"items": [], "next": cursor, "more": False}
     with writing() as session:
-        session.execute(text('DELETE FROM "match"'))  # as an import that was broken off takes its matches away
+        session.execute(text('DELETE FROM "match"'))  # as an import that was aborted takes its matches away
         second = add(session, 2)
     assert sorted(until(program, cursor, 2)[0]) == sorted(second)
 

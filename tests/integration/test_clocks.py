@@ -195,7 +195,7 @@ def test_guests_have_the_clocks_of_the_settings(app: Flask, engine: Engine) -> N
     assert row_of(engine, record).deadline == record.log[0].at + timedelta(seconds=30)
 
 
-def age_signs_of_life(engine: Engine, seconds: float) -> None:
+def age_heartbeats(engine: Engine, seconds: float) -> None:
     """Have the web process been silent for so long."""
     with writing(engine) as session:
         session.get_one(Lease, f"{outages.WEB}one").until -= timedelta(seconds=seconds)
@@ -204,14 +204,14 @@ def age_signs_of_life(engine: Engine, seconds: float) -> None:
 def serve(engine: Engine) -> list[str]:
     """A sign of life; the matches whose clocks it moved."""
     with writing(engine) as session:
-        return [*outages.give_sign_of_life(session, "one", "its first life")]
+        return [*outages.write_heartbeat(session, "one", "its first life")]
 
 
 def test_a_clock_does_not_run_out_while_the_server_is_away(engine: Engine) -> None:
     untimed, record = begin(engine, Clocks()), begin(engine, Clocks(turn=60, match=90))
     assert serve(engine) == serve(engine) == []
     let_pass(engine, record, 70)
-    age_signs_of_life(engine, 70)
+    age_heartbeats(engine, 70)
     assert not live.end_overdue(engine, record.id)
     assert serve(engine) == [record.id]
     assert kinds(engine, record) == ["started", "away"]
@@ -232,18 +232,18 @@ def test_the_clock_of_a_match_is_longer_by_an_outage(engine: Engine) -> None:
     record = begin(engine, Clocks(match=90))
     serve(engine)
     let_pass(engine, record, 80)
-    age_signs_of_life(engine, 80)
+    age_heartbeats(engine, 80)
     serve(engine)
     assert say(engine, record, 0, HELLO).ok
     left = row_of(engine, record).deadline - datetime.now(UTC)  # type: ignore[operator]
     assert timedelta(seconds=70) < left <= timedelta(seconds=91)
 
 
-def test_a_move_that_comes_before_the_first_sign_of_life_counts(engine: Engine) -> None:
+def test_a_move_that_comes_before_the_first_heartbeat_counts(engine: Engine) -> None:
     record = begin(engine, Clocks(turn=60))
     serve(engine)
     let_pass(engine, record, 70)
-    age_signs_of_life(engine, 70)
+    age_heartbeats(engine, 70)
     assert say(engine, record, 0, HELLO).ok
     assert kinds(engine, record) == ["started", "message"]
 
@@ -253,10 +253,10 @@ def test_of_two_web_processes_each_holds_the_clocks_up_until_it_is_back_or_gone(
     let_pass(engine, record, 70)
     serve(engine)
     with writing(engine) as session:
-        outages.give_sign_of_life(session, "other", "its first life", datetime.now(UTC) - timedelta(seconds=30))
+        outages.write_heartbeat(session, "other", "its first life", datetime.now(UTC) - timedelta(seconds=30))
     assert not live.end_overdue(engine, record.id)  # whoever is at the other one cannot move
     with writing(engine) as session:
-        assert [*outages.give_sign_of_life(session, "other", "its second life")] == [record.id]
+        assert [*outages.write_heartbeat(session, "other", "its second life")] == [record.id]
         session.get_one(Lease, f"{outages.WEB}other").until -= timedelta(minutes=6)
     let_pass(engine, record, 70)
     serve(engine)
@@ -266,11 +266,11 @@ def test_of_two_web_processes_each_holds_the_clocks_up_until_it_is_back_or_gone(
 def test_times_never_run_backwards_in_a_log_whose_lock_was_waited_for(engine: Engine) -> None:
     record = begin(engine, Clocks(turn=60))
     serve(engine)
-    age_signs_of_life(engine, 30)
+    age_heartbeats(engine, 30)
     back = datetime.now(UTC)
     assert say(engine, record, 0, HELLO).ok
     with writing(engine) as session:
-        assert [*outages.give_sign_of_life(session, "one", "its first life", back)] == [record.id]
+        assert [*outages.write_heartbeat(session, "one", "its first life", back)] == [record.id]
     with reading(engine) as session:
         times = [logged.at for logged in load(session, record.id).log]
     assert kinds(engine, record) == ["started", "message", "away"]
@@ -284,7 +284,7 @@ def test_a_match_was_not_left_open_while_the_server_was_away(app: Flask, engine:
     let_pass(engine, record, 3700)
     with writing(engine) as session:
         session.execute(update(MatchRow).values(moved_at=record.log[0].at - timedelta(seconds=3700)))
-    age_signs_of_life(engine, 600)
+    age_heartbeats(engine, 600)
     serve(engine)
     look_after(engine, settings, "me", lambda *_: None)
     assert row_of(engine, record).status == "playing"

@@ -374,7 +374,8 @@ def test_a_tournament_ranks_its_players_and_names_every_pair(
     players = [row for row in rows_of(files["data/ratings-negotiation-0-players.csv"]) if row["scope"] == "player"]
     assert [row["place"] for row in players] == ["1", "2"]
     assert (
-        f"{players[0]['player']} is first with {float(players[0]['rating']):.2f} points a match" in files["report.html"]
+        f"{players[0]['player']} is first with {float(players[0]['rating']):.2f} points"
+        " per match" in files["report.html"]
     )
     assert len(rows_of(files["data/ratings-negotiation-0-pairs.csv"])) == 3
     beside = rows_of(files["data/side-by-side.csv"])

@@ -119,7 +119,7 @@ def test_matches_of_a_long_round_are_counted_by_day_by_their_index(many: Engine,
 def test_a_leaderboard_reads_the_matches_that_are_drawn_once_and_no_seats_of_rounds(many: Engine) -> None:
     with reading(many) as session, asked(many) as statements:
         [found] = tournament_matches(session, TournamentChoice(), 500)
-    assert 300 < found.results.matches.sum() < 500  # the others were broken off
+    assert 300 < found.results.matches.sum() < 500  # the others were aborted
     [drawn] = [each for each in statements if "LIMIT" in each[0]]
     plan = plan_of(many, *drawn)
     if many.dialect.name == "postgresql":

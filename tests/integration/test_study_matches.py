@@ -401,4 +401,4 @@ def test_a_report_from_the_page_leaves_the_match_and_the_study(engine: Engine, e
         kept = session.scalars(select(StudyEvent).where(StudyEvent.kind == "report")).one()
         assert (kept.body["text"], kept.body["match"]) == ("It insulted me.", record.id)
         owed = session.scalars(select(Payment.amount).where(Payment.enrolment_id == enrolment).order_by(Payment.id))
-        assert list(owed) == [Decimal("5.00"), Decimal("0.25")]  # as for one that a model broke off
+        assert list(owed) == [Decimal("5.00"), Decimal("0.25")]  # as for one that a model aborted

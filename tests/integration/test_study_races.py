@@ -45,7 +45,7 @@ def run_out(engine: Engine, enrolment_id: int, match_id: str) -> None:
 
 def restart(engine: Engine, enrolment_id: int, match_id: str) -> None:
     """The first sign of life of a web process."""
-    transact_with_retry(engine, lambda session: outages.give_sign_of_life(session, "one", "its second life"), PATIENCE)
+    transact_with_retry(engine, lambda session: outages.write_heartbeat(session, "one", "its second life"), PATIENCE)
 
 
 def withdraw(engine: Engine, enrolment_id: int, match_id: str) -> None:
@@ -64,7 +64,7 @@ def a_turn_that_ran_out(engine: Engine, folder: Path, *, served: bool) -> tuple[
         version = load_example(session, folder)
         progress = enrol(session, open_wave(session, version), "P1", version)
         record = matches.start(session, progress, go_to(progress, "match 1"))
-        outages.give_sign_of_life(session, "one", "its first life")
+        outages.write_heartbeat(session, "one", "its first life")
         enrolment_id = progress.enrolment.id
     past = timedelta(seconds=LATE)
     with writing(engine) as session:

@@ -146,7 +146,7 @@ def test_whatever_hangs_is_replaced(stack: Callable[..., Stack]) -> None:
     for name in LIVE_PLAY:
         os.killpg(before[name], signal.SIGSTOP)
     for name in LIVE_PLAY:
-        wait_until(lambda name=name: f"{name} gave no sign of life for" in parlor.output(), f"a line about {name}")
+        wait_until(lambda name=name: f"{name} sent no heartbeat for" in parlor.output(), f"a line about {name}")
     wait_until(lambda: not any(alive(pid) for pid in before.values()), "the end of all that hung")
     wait_until(parlor.healthy, "a page")
     wait_until(lambda: next(checks.workers(settings, True)).state == OK, "the next worker")

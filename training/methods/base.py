@@ -231,7 +231,7 @@ class Config(BaseModel):
     log_every: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
         default=1,
         title="Steps per log event",
-        description="Steps per `step` event; `auto`: so many that there are 300 events at most.",
+        description="Steps per `step` event; `auto`: as many as it takes for at most 300 events.",
         json_schema_extra={"unit": "steps"},
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
@@ -297,7 +297,7 @@ class FromCheckpoint(Config):
     """The fields of a method that starts from a checkpoint, which must have the hash if one is given."""
 
     base: Path = Field(
-        title="Base", description="The checkpoint folder to go on from.", json_schema_extra={"given_by": "job"}
+        title="Base", description="The checkpoint folder to continue from.", json_schema_extra={"given_by": "job"}
     )
     base_sha256: str | None = Field(
         default=None,

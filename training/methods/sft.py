@@ -13,7 +13,7 @@ class SftConfig(FromCheckpoint):
 
 METHOD = Method(
     name="sft",
-    title="Go on from a model",
+    title="Continue from a model",
     summary="The moves in the dataset become more likely.",
     config=SftConfig,
     loss="sft",

@@ -174,12 +174,12 @@ FORMATS: Mapping[str, RowFormat] = {
     each.name: each
     for each in (
         RowFormat(
-            SPAG_ROWS, "SPAG rows", "one row a move, as the SPAG paper publishes them", CONVERSATIONS, _spag_rows,
+            SPAG_ROWS, "SPAG rows", "one row per move, as the SPAG paper publishes them", CONVERSATIONS, _spag_rows,
             flat=True, array=True, any_reward=True,
         ),
         RowFormat("openai", "OpenAI", "chats for OpenAI’s fine-tuning", CONVERSATIONS, _openai, any_weight=False),
         RowFormat(
-            "trl-prompt-completion", "TRL prompt and completion", "one row a move, for TRL", CONVERSATIONS,
+            "trl-prompt-completion", "TRL prompt and completion", "one row per move, for TRL", CONVERSATIONS,
             _prompt_completion,
         ),
         RowFormat(

@@ -31,7 +31,7 @@ ATTENTION = "attention"
 
 
 class PlayedRow(NamedTuple):
-    """A match that counts, was played to its end and was not broken off, from the person's seat."""
+    """A match that counts, was played to its end and was not aborted, from the person's seat."""
 
     condition: Mapping[str, str]
     seat: int
@@ -100,7 +100,7 @@ _MEASURES = (
     ("hidden_share", "number", "The share of the time of the person's turns in which the page was hidden.",
      "from 0 to 1"),
     ("quiz_attempts", "integer", "Attempts at all quizzes.", "from 0; empty before the first one"),
-    ("matches", "integer", "Matches that count, without those that a model broke off.", "from 0"),
+    ("matches", "integer", "Matches that count, without those that a model aborted.", "from 0"),
     (UTILITY, "number", "The mean utility of these matches.", "6.5"),
 )  # fmt: skip
 
@@ -294,7 +294,7 @@ def _match_values(design: StudyDesign, figure: str, played: Sequence[PlayedRow])
 
 
 def _played_matches(session: Session, people: Iterable[Any]) -> dict[int, list[PlayedRow]]:
-    """The matches of some people that count and were not broken off by a model, by enrolment."""
+    """The matches of some people that count and were not aborted by a model, by enrolment."""
     plans = {row.id: row.plan for row in people}
     columns: tuple[Any, ...] = (
         SeatRow.enrolment_id, SeatRow.seat, MatchRow.position, MatchRow.reason, MatchRow.utility_0, MatchRow.utility_1,

@@ -1,4 +1,4 @@
-"""Matches of a wave that were broken off by a model or the server."""
+"""Matches of a wave that were aborted by a model or the server."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class BrokenMatch(NamedTuple):
 
 
 def broken_matches(session: Session, wave_id: int) -> tuple[int, list[BrokenMatch]]:
-    """The number of a wave's matches that were not broken off by a person, and the latest of them."""
+    """The number of a wave's matches that were not aborted by a person, and the latest of them."""
     broken = (
         select(MatchRow.id, Enrolment.id, Participant.code, MatchRow.moved_at, func.count().over())
         .join(SeatRow, SeatRow.match_id == MatchRow.id)

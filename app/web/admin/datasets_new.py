@@ -31,7 +31,7 @@ class DatasetPage(SpecPage[DatasetRequestSpec]):
     spec = DatasetRequestSpec
     words = FormWords(
         title=lazy_gettext("New dataset"),
-        intro=lazy_gettext("What was said in finished matches, one row a seat, for a model to learn from."),
+        intro=lazy_gettext("What was said in finished matches, one row per seat, for a model to learn from."),
         start=lazy_gettext("Make the dataset"),
         back=lazy_gettext("Back to the datasets"),
     )

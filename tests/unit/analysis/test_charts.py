@@ -151,7 +151,7 @@ def test_differences_of_pairs_are_drawn_by_who_is_ahead() -> None:
     chart = next(chart for chart in charts_of(analysed(DEALS)) if chart.name == "difference-1")
     assert [row[1:] for row in chart.described.rows] == [("neither", "1"), ("a", "1"), ("a", "1")]
     assert (
-        "of 3 matches: mean +4.33 points a match (no interval for fewer than 10 matches, n = 3)"
+        "of 3 matches: mean +4.33 points per match (no interval for fewer than 10 matches, n = 3)"
         in chart.described.sentence
     )
     assert "a is ahead in 2, b in 0, 1 are even." in chart.described.sentence
@@ -184,7 +184,7 @@ def test_titles_of_axes_have_lines_that_fit_a_phone() -> None:
         for line in each["title"]
     ]
     assert lines[-2:] == ["Pareto-optimal, of deals", "(share)"]
-    assert "(points a match)" in lines
+    assert "(points per match)" in lines
     assert max(map(len, lines)) <= 38
 
 
