@@ -48,7 +48,7 @@ def test_postgresql_goes_and_comes_back(stack: Callable[..., Stack], forwarder: 
             assert (code, again) == (503, "2")
             assert "The database does not answer." in page
         said = log.read_bytes()[before:].decode().splitlines()
-        background = ("the rooms were not brought up to date", "the database took no sign of life")
+        background = ("the rooms were not brought up to date", "the database took no heartbeat")
         assert sum(not any(each in line for each in background) for line in said) <= 3  # one for each page
         assert status(parlor.url + "/healthz")[0] == 503
         refused, body = request(parlor.url, {"game": "taboo"})
