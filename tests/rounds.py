@@ -24,7 +24,6 @@ from app.rounds.lifecycle import Material
 from app.rounds.plan import IN_ORDER
 from app.rounds.runner import play_round
 from app.rounds.spec import RoundSpec
-from app.web.admin.rounds_new import first_values
 from app.web.admin.spec_form import filled_in
 from tests.stub_openai import Messages
 
@@ -74,7 +73,7 @@ def make_round(engine: Engine, *models: str, game: str = "negotiation", queued: 
 
 def round_form(game: str) -> dict[str, Any]:
     """The form of rounds of the scripted player, as a browser sends it when nothing was changed."""
-    return {**filled_in(RoundSpec, {**first_values(game), "models": ["scripted"]}), "action": "start"}
+    return {**filled_in(RoundSpec, {"game": game, "models": ["scripted"]}), "action": "start"}
 
 
 def play(

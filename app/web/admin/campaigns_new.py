@@ -69,7 +69,7 @@ class _CampaignForm(JobForm[Campaign, CampaignSpec]):
 def first_values(game: str, preset: str | None = None) -> JSON:
     """The initial values of a game's form, except for its base. Raises Invalid."""
     fields = find_preset(preset).fields if preset else {}
-    sampling = {"temperature": 1.0, **find_game(game).sampling, **fields.get("sampling", {})}
+    sampling = {**find_game(game).sampling, **fields.get("sampling", {})}
     return {"game": game, **fields, "sampling": sampling}
 
 

@@ -41,7 +41,7 @@ class _RoundForm(JobForm[RoundRow, RoundSpec]):
         game = find_game(given.get("game") or next(iter(GAMES)))
         models = [row.name for row in round_models(session, game.name)]
         return {
-            **first_values(game.name),
+            "game": game.name,
             "models": models[:1],
             **given,
             **_models_if_given(request.args.getlist("models")),
@@ -95,11 +95,6 @@ class _RoundForm(JobForm[RoundRow, RoundSpec]):
         if error.field == "config":
             return RefusedField(material_field(find_game(form["game"])), error)
         return super().refusal(error, form)
-
-
-def first_values(game: str) -> JSON:
-    """The initial values of a game's form, except for its models."""
-    return {"game": game, "matches": 100, "sampling": {"temperature": 1.0, **find_game(game).sampling}}
 
 
 def _models_if_given(models: Sequence[str]) -> JSON:
