@@ -54,7 +54,7 @@ def _rows(spec: type[SpecPart], under: str) -> Iterator[str]:
         if PRESET in schema:
             words = f"{schema['title']}, by name: published settings, over which the others are laid."
             yield f"| `{under}{name}.{PRESET}` | none | {words} |"
-        shown = usual_of(schema) or "required"
+        shown = usual_of(schema) or ("required" if spec.model_fields[name].is_required() else "none")
         words = f" One of {', '.join(f'`{word}`' for word in choices_in(schema))}." if choices_in(schema) else ""
         yield f"| `{under}{name}` | {shown} | {schema['title']}: {schema['description']}{words} |"
 

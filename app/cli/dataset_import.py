@@ -10,10 +10,10 @@ from app.cli.spec_options import spec_options
 from app.core import write_priority
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import db, reading, transact
+from app.core.files import file_problem
 from app.datasets import row_import, store
 from app.datasets.import_tally import ImportTally
 from app.datasets.importers.spec import DatasetImportSpec
-from app.datasets.records import unreadable
 from app.datasets.row_import import ReadImport, RowImport
 from app.models import Dataset
 
@@ -56,7 +56,7 @@ def read_file(spec: DatasetImportSpec) -> tuple[ReadImport, RowImport]:
             wanted = RowImport(content, spec)
             return row_import.read_import(session, settings().home, wanted), wanted
     except OSError as error:
-        raise Invalid(None, expected="a file of rows", got=Verbatim(unreadable(error)), subject=spec.file) from None
+        raise Invalid(None, expected="a file of rows", got=Verbatim(file_problem(error)), subject=spec.file) from None
 
 
 def _refused_rows_json(tally: ImportTally) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from app.cli.model_options import given_options, number_options
 from app.cli.spec_options import add_budget_options
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import db, reading, writing
-from app.datasets.records import unreadable
+from app.core.files import file_problem
 from app.datasets.row_files import read_rows
 from app.jobs.spec import JobBudget
 from app.model_calls import question_templates, request_lifecycle
@@ -261,7 +261,9 @@ def _read_questions(path: Path) -> list[tuple[str, str]]:
                 lines = file.read().decode("utf-8-sig").splitlines()
                 found = [(line.strip(), "") for line in lines if line.strip()]
     except OSError as error:
-        raise Invalid("--file", expected="a file of questions", got=Verbatim(f"{path} ({unreadable(error)})")) from None
+        raise Invalid(
+            "--file", expected="a file of questions", got=Verbatim(f"{path} ({file_problem(error)})")
+        ) from None
     except UnicodeDecodeError:
         raise Invalid("--file", expected="a file in UTF-8", got=Verbatim(path)) from None
     if not found:

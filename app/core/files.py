@@ -62,3 +62,10 @@ def private_file(path: Path) -> None:
     path.touch(mode=0o600)
     if path.stat().st_mode & 0o077:
         path.chmod(0o600)
+
+
+def file_problem(error: OSError | UnicodeDecodeError) -> str:
+    """What was found in place of a file that can be read, in a few words without its path."""
+    if isinstance(error, UnicodeDecodeError):
+        return "one that is not UTF-8"
+    return "a folder" if isinstance(error, IsADirectoryError) else (error.strerror or str(error)).lower()

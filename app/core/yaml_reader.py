@@ -16,6 +16,7 @@ from yaml.constructor import SafeConstructor
 
 from app.core.documents import Document, Line, dotted
 from app.core.errors import Invalid, Verbatim, shown
+from app.core.files import file_problem
 from app.core.validation import KeyPath, is_storable
 
 _MOST_BYTES = 1 << 20
@@ -25,6 +26,7 @@ _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 # As people read numbers: not 010, which YAML takes for 8, nor 1:30 (90), 1_000 or 0x1F.
 _PLAIN_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DIRECTIVE = re.compile(r"(?:^|[\n\r\x85\u2028\u2029])%")  # after any of YAML's line breaks
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")  # of surrogates
 _LARGEST_WHOLE = 2**63 - 1
 _LIST, _MAPPING = "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"
 _SCALARS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool")}
@@ -32,7 +34,8 @@ _SCALARS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "boo
 
 def read_yaml(path: Path) -> Document:
     """The mapping in a file. Raises Invalid, with the line, for anything but strict YAML, and for a missing file."""
-    return parse_yaml(read_text_file(path, "a text file that can be read", path.name), path.name)
+    name = path.name or str(path)
+    return parse_yaml(read_text_file(path, "a text file that can be read", name), name)
 
 
 def read_text_file(path: Path, expected: str, subject: object) -> str:
@@ -44,8 +47,7 @@ def read_text_file(path: Path, expected: str, subject: object) -> str:
             raise Invalid(None, expected="a file of at most 1 MB", got=Verbatim("a larger one"), subject=subject)
         return content.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = str(error.strerror).lower() if isinstance(error, OSError) else "one that is not UTF-8"
-        raise Invalid(None, expected=expected, got=Verbatim(why), subject=subject) from None
+        raise Invalid(None, expected=expected, got=Verbatim(file_problem(error)), subject=subject) from None
 
 
 def parse_yaml(text: str, source: str) -> Document:
@@ -136,13 +138,18 @@ def _scalar(constructor: SafeConstructor, node: yaml.ScalarNode, place: str) -> 
         value = constructor.construct_object(node) if is_plain else math.nan
     except (ValueError, KeyError):  # thousands of digits, or a tag that the text does not fit, such as !!bool maybe
         value = math.nan
-    if isinstance(value, str) and not is_storable(value):
+    if isinstance(value, str) and not is_storable(value := _joined_pairs(value)):
         raise Invalid(None, expected="text", got=Verbatim("a character that is none"), subject=place)
     if isinstance(value, float | int) and not -_LARGEST_WHOLE <= value <= _LARGEST_WHOLE:
-        raise Invalid(
-            None, expected="a number in digits, or text in quotes", got=Verbatim(shown(node.value)), subject=place
-        )
+        too_large = node.tag in _NUMBERS and _PLAIN_NUMBER.fullmatch(node.value)
+        expected = f"a number of at most {_LARGEST_WHOLE}" if too_large else "a number in digits, or text in quotes"
+        raise Invalid(None, expected=expected, got=Verbatim(shown(node.value)), subject=place)
     return value
+
+
+def _joined_pairs(text: str) -> str:
+    """The text with each surrogate pair as the character that it stands for: JSON escapes an emoji as two codes."""
+    return _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
 
 
 def _read_node(
@@ -173,7 +180,7 @@ def _mapping(
     found: dict[str, Any] = {}
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
-        key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
+        key = _joined_pairs(key_node.value) if isinstance(key_node, yaml.ScalarNode) else None
         if key is None or key_node.tag == "tag:yaml.org,2002:merge":
             got = Verbatim("<<" if key else "a list or keys")
             raise Invalid(None, expected="a key that is text", got=got, subject=f"{source}:{line}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from app.core.errors import Invalid, Phrase, Verbatim, shown
-from app.datasets.records import unreadable
+from app.core.files import file_problem
 from training.json_rows import repeated_field
 
 CHUNK = 1 << 16  # bytes
@@ -28,7 +28,7 @@ def read_list(path: Path, what: str, item: str) -> Iterator[Any]:
                     raise value.at(f"{path}, {item} {number}")
                 yield value
     except OSError as error:
-        raise Invalid(None, expected=what, got=Verbatim(unreadable(error)), subject=path) from None
+        raise Invalid(None, expected=what, got=Verbatim(file_problem(error)), subject=path) from None
 
 
 def read_items(file: BinaryIO, where: str, what: str, item: str, first: int = 0) -> Iterator[Any]:

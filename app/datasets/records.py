@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from app.core.errors import Invalid, Verbatim
+from app.core.files import file_problem
 from app.games.base import JSON
 from app.matches import engine
 from app.matches.events import Ended, LogEvent
@@ -116,7 +117,7 @@ def read_text(path: Path, what: str) -> str:
     try:
         return path.read_bytes().decode("utf-8")
     except OSError as error:
-        raise Invalid(None, expected=what, got=Verbatim(unreadable(error)), subject=path) from None
+        raise Invalid(None, expected=what, got=Verbatim(file_problem(error)), subject=path) from None
     except UnicodeDecodeError as error:
         raise Invalid(
             None, expected=what, got=Verbatim(f"bytes at {error.start} that are not UTF-8"), subject=path
@@ -135,11 +136,6 @@ def read_json(path: Path, what: str) -> Any:
         raise Invalid(None, expected=what, got=Verbatim(got), subject=path) from None
     except (RecursionError, ValueError):  # or a number of thousands of digits
         raise Invalid(None, expected=what, got=Verbatim("lists within lists without end"), subject=path) from None
-
-
-def unreadable(error: OSError) -> str:
-    """The problem with a file, in a few words."""
-    return (error.strerror or str(error)).lower()
 
 
 def whole(raw: Any, where: str) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from app.core.config import Settings
 from app.core.csv_reader import decode_text
 from app.core.errors import Invalid, Phrase, Verbatim
+from app.core.files import file_problem
 from app.games import find_game
 from app.games.material import MaterialKind
 
@@ -21,7 +22,7 @@ def pieces_of_file(kind: MaterialKind, path: str) -> Sequence[Any]:
         raise Invalid(
             kind.name,
             expected=Phrase("a readable text file"),
-            got=Verbatim(f"{path}: {error}"),
+            got=Verbatim(f"{path} ({file_problem(error)})"),
             subject=Phrase("%(name)s file", name=kind.name),
         ) from None
 

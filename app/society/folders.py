@@ -15,9 +15,9 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Invalid, Phrase, Verbatim
-from app.core.files import temporary_beside
+from app.core.files import file_problem, temporary_beside
 from app.datasets.json_list import read_list
-from app.datasets.records import read_json, unreadable
+from app.datasets.records import read_json
 from app.games.base import JSON
 from app.jobs.kind import finish
 from app.models import Society
@@ -78,7 +78,10 @@ def write_folder(session: Session, number: int, folder: Path) -> int:
             _write_text(draft / ABOUT, [json.dumps(_society_json(row), indent=2), "\n"])
     except OSError as error:
         raise Invalid(
-            "--out", expected=Phrase("a folder that can be written to"), got=Verbatim(unreadable(error)), subject=folder
+            "--out",
+            expected=Phrase("a folder that can be written to"),
+            got=Verbatim(file_problem(error)),
+            subject=folder,
         ) from None
     return len(every)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.core.csv_reader import decode_text
 from app.core.errors import Invalid, Phrase, Verbatim
-from app.datasets.records import unreadable
+from app.core.files import file_problem
 from training.json_rows import RepeatedField, parse_json
 
 LARGEST = 150_000_000  # bytes; the published file of first memories has 105 million
@@ -26,7 +26,7 @@ def read_bytes(path: Path, field: str) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise Invalid(
-            field, expected=Phrase("a file that can be read"), got=Verbatim(unreadable(error)), subject=str(path)
+            field, expected=Phrase("a file that can be read"), got=Verbatim(file_problem(error)), subject=str(path)
         ) from None
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from app.core.errors import Invalid, Verbatim
-from app.core.files import temporary_beside
+from app.core.files import file_problem, temporary_beside
 from app.datasets.lm_folder import LOGS, RESULTS, SCORES, TEXTS, number, record_of
-from app.datasets.records import ExportableMatch, unreadable
+from app.datasets.records import ExportableMatch
 
 
 def write_lm_selfplay(matches: Iterable[ExportableMatch], folder: Path | str) -> int:
@@ -31,7 +31,7 @@ def write_lm_selfplay(matches: Iterable[ExportableMatch], folder: Path | str) ->
             written = _write_matches(matches, draft)
     except OSError as error:
         raise Invalid(
-            None, expected="a folder that can be written", got=Verbatim(unreadable(error)), subject=place
+            None, expected="a folder that can be written", got=Verbatim(file_problem(error)), subject=place
         ) from None
     return written
 

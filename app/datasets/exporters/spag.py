@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from app.core.errors import Invalid, Verbatim
-from app.core.files import temporary_beside
-from app.datasets.records import ExportableMatch, unreadable
+from app.core.files import file_problem, temporary_beside
+from app.datasets.records import ExportableMatch
 from app.datasets.spag_episode import episode_of
 
 
@@ -34,6 +34,6 @@ def write_spag(matches: Iterable[ExportableMatch], file: Path | str) -> int:
             os.fsync(into.fileno())
     except OSError as error:
         raise Invalid(
-            None, expected="a file that can be written", got=Verbatim(unreadable(error)), subject=file
+            None, expected="a file that can be written", got=Verbatim(file_problem(error)), subject=file
         ) from None
     return written

@@ -15,8 +15,9 @@ from typing import Any
 
 from app.core.errors import Invalid, Verbatim, shown
 from app.core.failures import OUR_FAULT
+from app.core.files import file_problem
 from app.datasets.dialogue_lines import AGREE, DISCONNECT, YOU, Perspective, read_line, read_record
-from app.datasets.records import PERSON, ImportedMatch, ImportedSeat, closed, read_json, unreadable
+from app.datasets.records import PERSON, ImportedMatch, ImportedSeat, closed, read_json
 from app.datasets.row_files import RawRow, read_row, read_rows
 from app.games.base import Event
 from app.games.negotiation.contexts import Counts, three
@@ -74,7 +75,7 @@ class Dialogues:
                         yield from self._of_line(number, line.removeprefix(codecs.BOM_UTF8).strip())
         except OSError as error:
             raise Invalid(
-                None, expected="a file of dialogues", got=Verbatim(unreadable(error)), subject=self.file
+                None, expected="a file of dialogues", got=Verbatim(file_problem(error)), subject=self.file
             ) from None
 
     def _of_line(self, number: int, raw: bytes) -> Iterator[_Numbered]:

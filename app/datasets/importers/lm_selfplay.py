@@ -14,6 +14,7 @@ from typing import Any
 
 from app.core.errors import Invalid, Verbatim
 from app.core.failures import MODEL_FAULT
+from app.core.files import file_problem
 from app.datasets.importers.attempts import Attempt, attempts_in, take_corrections
 from app.datasets.lm_folder import (
     ABORT,
@@ -36,7 +37,6 @@ from app.datasets.records import (
     packed,
     read_json,
     read_text,
-    unreadable,
     whole,
 )
 from app.games.base import JSON, Event, Violation
@@ -174,7 +174,7 @@ def _list(folder: Path) -> tuple[list[int], dict[str, str]]:
             raise Invalid(
                 None,
                 expected=f"the folder {part} of self-play games",
-                got=Verbatim(unreadable(error)),
+                got=Verbatim(file_problem(error)),
                 subject=folder / part,
             ) from None
     return sorted(numbers), unusual

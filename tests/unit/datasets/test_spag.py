@@ -175,7 +175,7 @@ def test_a_malformed_file_is_named_with_its_episode(tmp_path, text, message):
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "bytes.json").write_bytes(b'[{"history": "\xff"}]')
-    for name, got in (("none.json", "no such file"), ("bytes.json", "bytes that are not UTF-8"), (".", "is a dir")):
+    for name, got in (("none.json", "no such file"), ("bytes.json", "bytes that are not UTF-8"), (".", "a folder")):
         with pytest.raises(Invalid, match=f"expected a JSON list of episodes, got {got}"):
             check(Spag(tmp_path / name))
     with pytest.raises(Invalid, match="rule: expected strict or released, got 'kind'"):

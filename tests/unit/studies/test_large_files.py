@@ -1,5 +1,6 @@
 """What files of studies cost that nobody would write but somebody may send, and how they are refused."""
 
+import json
 import shutil
 
 import pytest
@@ -43,14 +44,14 @@ def test_a_file_with_more_keys_than_any_study_is_refused_with_the_line():
     [
         ("0x" + "f" * 10_000, "expected a number in digits, or text in quotes, got '0x"),
         ("1" + ":59" * 100_000, "expected a number in digits, or text in quotes, got '1:59"),
-        ("1" * 5000, "expected a number in digits, or text in quotes, got '1111"),
-        ("1.0e+999", "expected a number in digits, or text in quotes, got '1.0e+999'"),
+        ("1" * 5000, "expected a number of at most 9223372036854775807, got '1111"),
+        ("1.0e+999", "expected a number of at most 9223372036854775807, got '1.0e+999'"),
         ("010", "expected a number in digits, or text in quotes, got '010'"),
         ("1:30", "expected a number in digits, or text in quotes, got '1:30'"),
         ("1_000", "expected a number in digits, or text in quotes, got '1_000'"),
         (".nan", "expected a number in digits, or text in quotes, got '.nan'"),
         ("-.inf", "expected a number in digits, or text in quotes, got '-.inf'"),
-        ("9223372036854775808", "expected a number in digits, or text in quotes, got '9223372036854775808'"),
+        ("9223372036854775808", "expected a number of at most 9223372036854775807, got '9223372036854775808'"),
         ('"\\0"', "expected text, got a character that is none"),
         ('"\\ud800"', "expected text, got a character that is none"),
         ("a\0b", "expected text, got the character U+0000"),
@@ -71,6 +72,12 @@ def test_a_value_that_is_no_value_is_told_in_one_line(value, message):
     assert message in told
     assert told.startswith("x.yaml:1: ")
     assert len(told) < 250
+
+
+def test_json_may_escape_an_emoji_as_two_codes():
+    assert parse_yaml(json.dumps({"name \N{PARTY POPPER}": "party \N{PARTY POPPER}"}), "x.json").value == {
+        "name \N{PARTY POPPER}": "party \N{PARTY POPPER}"
+    }
 
 
 @pytest.mark.parametrize("text", ["minutes: {a:\n}\n", "minutes:\n  a:\n\n\nb: 1\n"], ids=["in braces", "before a gap"])
