@@ -19,6 +19,9 @@ def read_questions(path: Path | None = None) -> tuple[str, ...]:
 def parse_questions(raw: bytes, name: str) -> tuple[str, ...]:
     """The questions in the content of a file, called `name` in errors; empty lines are ignored. Raises Invalid."""
     text = decode(raw, _FIELD, name)
+    if text.lstrip().startswith("{"):  # else the braces of an object would be asked
+        expected = Phrase("one question per line, or a JSON list of texts")
+        raise Invalid(_FIELD, expected=expected, got=Phrase("JSON objects"), subject=name)
     if text.lstrip().startswith("["):
         listed = decode_json(text, _FIELD, name)
         placed = [

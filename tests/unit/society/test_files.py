@@ -33,6 +33,7 @@ def test_questions_may_be_a_json_list_whose_texts_have_lines() -> None:
         (b"", "file: expected at least one question, got an empty file"),
         (b" \n\n ", "file: expected at least one question, got an empty file"),
         (b"[]", "file: expected at least one question, got an empty file"),
+        (b'{"questions": ["One?"]}', "file: expected one question per line, or a JSON list of texts, got JSON objects"),
         (b'["One?",', "file: expected JSON, got none from line 1 on"),
         (b"\xff\xfa", "file: expected a text in UTF-8, got bytes that are not UTF-8"),
         (b'["One?", 2]', "file, item 2: expected a text of 1 to 20000 characters, got 2"),
