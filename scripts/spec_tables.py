@@ -8,7 +8,7 @@ from inspect import getdoc
 from pathlib import Path
 
 from app.core.config import ROOT
-from app.core.validation import choices_in
+from app.core.validation import choices_in, limits_in
 from app.jobs.spec import PRESET, JobSpec, SpecPart, fields_of, parts_of, usual_of
 from app.recipes.operations import BestResponsesSpec, CompareSpec, ComparisonsSpec, EvaluateSpec
 from scripts.page_tables import between
@@ -56,6 +56,8 @@ def _rows(spec: type[SpecPart], under: str) -> Iterator[str]:
             yield f"| `{under}{name}.{PRESET}` | none | {words} |"
         shown = usual_of(schema) or ("required" if spec.model_fields[name].is_required() else "none")
         words = f" One of {', '.join(f'`{word}`' for word in choices_in(schema))}." if choices_in(schema) else ""
+        if limits := limits_in(schema):
+            words += f" {limits[0].upper()}{limits[1:]}."
         yield f"| `{under}{name}` | {shown} | {schema['title']}: {schema['description']}{words} |"
 
 

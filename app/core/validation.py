@@ -1,7 +1,7 @@
 """Reads numbers that may be given as text, and the value of a field by its JSON Schema. Pure."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -75,6 +75,31 @@ def words_of(schema: Schema) -> Sequence[str]:
 def choices_in(schema: Schema) -> Sequence[str]:
     """The words that a field is limited to; empty if it also allows something else."""
     return words_of(schema) if len(kinds_of(schema)) == 1 else ()
+
+
+def limits_in(schema: Schema) -> str:
+    """The limits of a field in words, for tables of fields; empty where it has none that a reader would meet."""
+    found = [words for kind in kinds_of(schema) for words in _limits_of_kind(kind)]
+    return " or ".join(dict.fromkeys(found))
+
+
+def _limits_of_kind(kind: Schema) -> Iterator[str]:
+    low = f"{_number(kind['minimum'])}" if "minimum" in kind else ""
+    low = f"above {_number(kind['exclusiveMinimum'])}" if "exclusiveMinimum" in kind else low
+    high = f"to {_number(kind['maximum'])}" if kind.get("maximum", _MOST) < _MOST else ""
+    high = f"to below {_number(kind['exclusiveMaximum'])}" if "exclusiveMaximum" in kind else high
+    if high:
+        yield f"{low} {high}".strip()
+    elif low:
+        yield low if low.startswith("above") else f"from {low}"
+    if "maxLength" in kind:
+        yield f"at most {_number(kind['maxLength'])} characters"
+    if "maxItems" in kind:
+        yield f"{kind.get('minItems', 0)} to {_number(kind['maxItems'])} of them"
+
+
+def _number(value: float) -> str:
+    return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
 
 
 def _read_whole_number(kind: Schema, raw: Any, name: str) -> int:
