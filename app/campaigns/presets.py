@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from app.core.errors import Invalid, either
+from app.core.validation import choice_of
 from app.datasets.filters import ABOVE_AVG
 
 EACH_ONCE = "all"  # matches: one for each piece of the material played
@@ -57,9 +57,7 @@ _START = ("start_method", "start_training")  # only for the steps before the rou
 
 def find_preset(name: Any) -> Preset:
     """The preset of that name. Raises Invalid."""
-    if not isinstance(name, str) or name not in PRESETS:
-        raise Invalid("preset", expected=either(PRESETS), got=name)
-    return PRESETS[name]
+    return choice_of(PRESETS, name, "preset")
 
 
 def with_preset(name: Any, given: Mapping[str, Any], *, starts: bool) -> dict[str, Any]:

@@ -277,7 +277,9 @@ class CampaignSpec(JobSpec):
         for name in ("start_data", "teacher", SFT_DATA):
             if given.get(name) == NONE:
                 del given[name]
-        if isinstance(partners := given.get("partners"), list | tuple):
+        if isinstance(partners := given.get("partners"), list | tuple) and all(
+            isinstance(name, str) for name in partners
+        ):
             given["partners"] = [*dict.fromkeys(name for name in partners if name != NONE)]
         if preset := given.pop(PRESET, None):
             given = with_preset(preset, given, starts="start_data" in given or "teacher" in given)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
@@ -18,6 +18,7 @@ LARGEST_SEED = 2**63 - 1  # the largest signed number of 64 bits, which every da
 Schema = Mapping[str, Any]
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 
+T = TypeVar("T")
 KeyPath = tuple[str | int, ...]  # path of a nested value: names and indices
 
 
@@ -100,6 +101,13 @@ def _limits_of_kind(kind: Schema) -> Iterator[str]:
 
 def _number(value: float) -> str:
     return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
+
+
+def choice_of(known: Mapping[str, T], name: Any, field: str) -> T:
+    """What `known` has by a name, which may be anything that a file can hold. Raises Invalid, which names `field`."""
+    if not isinstance(name, str) or name not in known:
+        raise Invalid(field, expected=either(known), got=name)
+    return known[name]
 
 
 def _read_whole_number(kind: Schema, raw: Any, name: str) -> int:

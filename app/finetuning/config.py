@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from app.core.errors import Invalid, Phrase, Verbatim, either
-from app.core.validation import read_value
+from app.core.validation import choice_of, read_value
 from app.games.base import JSON
 from training.methods import all_methods, methods_here
 from training.methods.base import (
@@ -40,15 +40,15 @@ def find_method(name: str) -> Method:
     return methods[name]
 
 
-def preset_fields(method: str, preset: str | None) -> Mapping[str, Any]:
+def preset_fields(method: str, preset: Any) -> Mapping[str, Any]:
     """The fields in a method's preset with this name; empty without a name. Raises Invalid."""
     if preset is None:
         return {}
     known = find_method(method).presets
-    if preset not in known:
-        expected = either(known) if known else Phrase("none with %(method)s, which has none", method=method)
+    if not known:
+        expected = Phrase("none with %(method)s, which has none", method=method)
         raise Invalid("preset", expected=expected, got=preset)
-    return known[preset]
+    return choice_of(known, preset, "preset")
 
 
 def read_config(method: str, raw: Mapping[str, Any]) -> JSON:

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from app.core.errors import Invalid, Phrase, either
-from app.core.validation import Schema, invalid_of, kinds_of, read_value
+from app.core.errors import Invalid, Phrase
+from app.core.validation import Schema, choice_of, invalid_of, kinds_of, read_value
 from app.core.validation import fields_of as fields_of
 
 VERSION = "version"  # the key of a stored spec's version
@@ -93,14 +93,13 @@ class SpecPart(BaseModel):
         under, fields, known = f"{at}." if at else "", fields_of(cls), {**cls.presets}
         given = {name: value for name, value in _mapping(raw, at or None).items() if value is not None and value != ""}
         preset = given.pop(PRESET, None) if known else None
-        if preset is not None and preset not in known:
-            raise Invalid(f"{under}{PRESET}", expected=either(known), got=preset)
+        base = {} if preset is None else choice_of(known, preset, under + PRESET)
         unknown = next((name for name in raw if name not in fields and not (known and name == PRESET)), None)
         if unknown is not None:
             expected = Phrase("one of the fields %(names)s", names=", ".join([*fields, *([PRESET] if known else [])]))
             raise Invalid(under + unknown, expected=expected, got=unknown)
         values = {
-            **known.get(preset or "", {}),
+            **base,
             **{name: _read_field_value(cls, name, given[name], under) for name in given},
         }
         try:

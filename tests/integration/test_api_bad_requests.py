@@ -96,6 +96,13 @@ def test_a_query_is_refused(program: Program, path: str, said: str) -> None:
     assert found["field"] == said.partition(":")[0]
 
 
+@pytest.mark.parametrize("preset", [["x"], {"a": 1}])
+def test_a_preset_that_is_no_name_is_refused(program: Program, preset: Any) -> None:
+    sent = {"agents": {"a": 1}, "observers": ["o"], "config": {"preset": preset}}
+    found = refused(program, "POST", "/societies", json=sent)
+    assert (found["field"], found["expected"]) == ("config.preset", "published or published-single-thread")
+
+
 @pytest.mark.parametrize("budget", [[], 0, False, "", 5, "1", {"usd": 0}, {"eur": 1}])
 def test_what_is_no_budget_is_refused_when_a_job_is_resumed(program: Program, budget: Any) -> None:
     found = refused(program, "POST", "/rounds/1/resume", json={"budget": budget})
