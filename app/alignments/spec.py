@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from app.assessments.spec import MOST_RATERS, AnswerSampling, sampling_field
 from app.core.errors import Invalid, either
-from app.jobs.spec import JobBudget, JobSpec, budget_field, spec_field
+from app.jobs.spec import JobBudget, JobSpec, budget_field, mapping_of_pairs, spec_field
 from app.society.comparisons import CODE, RELEASED
 from app.society.config import SocietySettings
 from app.society.material import PRIORS, QUESTIONS
@@ -147,19 +147,26 @@ class AlignmentSpec(JobSpec):
     budget: JobBudget = budget_field()
 
     @classmethod
+    def in_place(cls, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The fields with their seed, which may be among the settings."""
+        return with_seed(raw, "society")
+
+    @classmethod
     def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:
-        """As for every spec, but the seed may be among the settings of the societies."""
-        return super().read(with_seed(raw, "society"), at)
+        """Read the spec as any other, except that the seed may be among the settings."""
+        return super().read(cls.in_place(raw), at)
 
     @classmethod
     def of_version(cls, _before: int, fields: dict[str, Any]) -> dict[str, Any]:
         """The first version had pairs of agents and shares, a second seed for the society, and a `training`."""
-        found = {name: value for name, value in fields.items() if name not in ("training", "society_preset")}
+        found = {name: value for name, value in fields.items() if name != "society_preset"}
         if isinstance(society := fields.get("society"), Mapping):
             found["society"] = {name: value for name, value in society.items() if name != "seed"}
-        if isinstance(agents := fields.get("agents"), list):
-            found["agents"] = {str(each[0]): each[1] for each in agents if isinstance(each, list) and len(each) == 2}
-        return {**found, "train": fields.get("training")}
+        if "agents" in fields:
+            found["agents"] = mapping_of_pairs(fields["agents"])
+        if "training" in fields and "train" not in fields:
+            found["train"] = found.pop("training")
+        return found
 
     @property
     def fields(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from app.campaigns.job import CAMPAIGN
 from app.campaigns.material import Parted
 from app.campaigns.presets import EACH_ONCE
 from app.campaigns.recipe import recipe_of
-from app.campaigns.spec import MOST_MATCHES, CampaignSpec
+from app.campaigns.spec import FIRST_FIELDS, MOST_MATCHES, CampaignSpec
 from app.campaigns.start_data import StartData
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, shown
 from app.finetuning.backends import find_backend
@@ -21,6 +21,7 @@ from app.finetuning.config import LOCAL, check_model_name
 from app.jobs import states
 from app.jobs.holding import hold
 from app.jobs.kind import Requester
+from app.jobs.spec import VERSION
 from app.models import Campaign, LanguageModel
 from app.recipes.faults import RecipeFault
 from app.recipes.outline import Outline
@@ -104,8 +105,9 @@ def _check_steps(recipe: RecipeFile) -> None:
 
 
 def spec_of(stored: Mapping[str, Any]) -> CampaignSpec:
-    """The spec in a campaign's row, written by any release."""
-    return CampaignSpec.of_json({name: value for name, value in stored.items() if name != START_MATCHES})
+    """The spec in a campaign's row, written by any release; early ones stored more than the fields of a spec."""
+    known = {VERSION, *FIRST_FIELDS, *CampaignSpec.model_fields}
+    return CampaignSpec.of_json({name: value for name, value in stored.items() if name in known})
 
 
 def _with_matches(spec: CampaignSpec, play: Material) -> CampaignSpec:

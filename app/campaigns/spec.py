@@ -27,7 +27,7 @@ from app.finetuning.config import SFT_DATA, read_config
 from app.games import find_game, formula_of, permutations_of
 from app.games.base import JSON
 from app.games.rewards import DECAY, NO_REWARDS, SPAG
-from app.jobs.spec import PRESET, JobBudget, JobSpec, budget_field, spec_field
+from app.jobs.spec import PRESET, JobBudget, JobSpec, budget_field, mapping_of_pairs, spec_field
 from app.rounds.spec import leniency_field, material_field
 from training.methods import all_methods
 from training.methods.base import CONVERSATIONS, Need
@@ -59,6 +59,7 @@ _DATASET: Mapping[str, Any] = {
     "le": 2**31 - 1,
 }
 _OF_REWARDS = {"decay": None, "role_weights": True, "positive_only": False}  # fields only for rewards
+FIRST_FIELDS = ("partner", "source")  # of the first version, with other names since
 START_FIELDS = {"start_method": METHODS[0], "start_training": {}}  # fields only for the steps before the rounds
 
 Matches = Annotated[int, Field(ge=2, le=MOST_MATCHES)] | Literal["all"]
@@ -297,16 +298,19 @@ class CampaignSpec(JobSpec):
         """
         if before == 2:
             return {"lenient": False, **fields}
-        found = {name: value for name, value in fields.items() if name in cls.model_fields}
-        partners = fields.get("partners", [fields.get("partner")])
+        found = {name: value for name, value in fields.items() if name not in FIRST_FIELDS}
+        partners, play_with = fields.get("partners", [fields.get("partner")]), fields.get("play_with", [])
         temperature, sampling = fields.get("evaluation_temperature"), fields.get("sampling", {})
+        if isinstance(sampling, Mapping):
+            sampling = {**dict.fromkeys(CampaignSampling.model_fields, NONE), **sampling}
         found |= {
-            "partners": [name for name in partners if name],
-            "play_with": {str(name): share for name, share in fields.get("play_with", ())},
+            "partners": [name for name in partners if name] if isinstance(partners, list) else partners,
+            "play_with": mapping_of_pairs(play_with),
             "evaluation_temperature": NONE if temperature is None else temperature,
-            "sampling": {**dict.fromkeys(CampaignSampling.model_fields, NONE), **sampling},
-            "material": fields.get("source"),
+            "sampling": sampling,
         }
+        if "source" in fields:
+            found["material"] = fields["source"]
         if fields.get("rewards", NO_REWARDS) == NO_REWARDS:
             found = {name: value for name, value in found.items() if name not in ("rewards", *_OF_REWARDS)}
         if fields.get("start_data") is None and fields.get("teacher") is None:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.core.errors import Invalid, Phrase
-from app.core.validation import Schema, choice_of, invalid_of, kinds_of, read_value
+from app.core.validation import LARGEST_SEED, Schema, choice_of, invalid_of, kinds_of, read_value
 from app.core.validation import fields_of as fields_of
 
 VERSION = "version"  # the key of a stored spec's version
@@ -172,11 +172,17 @@ class JobSpec(SpecPart):
             except (AttributeError, KeyError, TypeError, ValueError):
                 expected = Phrase("fields as version %(version)s had them", version=before)
                 raise Invalid(VERSION, expected=expected, got=Phrase("others")) from None
-        for name, value in (over or {}).items():
+        fields = dict(cls.in_place(fields))
+        for name, value in cls.in_place(over or {}).items():
             part = name in parts_of(cls) or fields_of(cls).get(name, {}).get("widget") == "training"
             within = part and isinstance(fields.get(name), dict)
             fields[name] = {**fields[name], **value} if within else value
         return cls.read(fields)
+
+    @classmethod
+    def in_place(cls, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The given fields, each where the spec has it, if it may be given elsewhere, too. Raises Invalid."""
+        return raw
 
     @classmethod
     def only_with(cls) -> Mapping[str, tuple[str, Collection[str]]]:
@@ -191,6 +197,12 @@ class JobSpec(SpecPart):
     def to_json(self) -> dict[str, Any]:
         """The spec as stored in files and rows."""
         return {VERSION: self.version, **self.model_dump(mode="json", exclude_none=True)}
+
+
+def mapping_of_pairs(raw: Any) -> Any:
+    """Pairs of a name and a value, which earlier versions had, as a mapping; anything else as it is."""
+    pairs = isinstance(raw, list) and all(isinstance(each, list) and len(each) == 2 for each in raw)
+    return {str(name): value for name, value in raw} if pairs else raw
 
 
 def option_of(name: str, schema: Schema) -> str:
@@ -254,40 +266,57 @@ def _read_field_value(spec: type[SpecPart], name: str, raw: Any, under: str) -> 
             return _several(schema, raw, field)
         case "object":
             each, given = schema["additionalProperties"], _mapping(raw, field)
-            _check_count(len(given), schema.get("minProperties", 0), schema.get("maxProperties"), field)
+            _check_count(schema, len(given), schema.get("minProperties", 0), schema.get("maxProperties"), field)
             return {**given} if each is True else {key: read_value(each, given[key], field) for key in given}
         case "boolean":
             return _truth(raw, field)
     value = read_value(schema, raw, field)
-    if {kind["type"] for kind in kinds_of(schema)} == {"string"} and not isinstance(value, str):
+    only_text = {kind["type"] for kind in kinds_of(schema)} == {"string"}
+    return _one_line(schema, _as_text(value), field) if only_text else value
+
+
+def _as_text(raw: Any) -> Any:
+    """The text of a whole number, which in a file is how a thing with such a name or number is named."""
+    return str(raw) if isinstance(raw, int) and not isinstance(raw, bool) and abs(raw) <= LARGEST_SEED else raw
+
+
+def _one_line(schema: Schema, raw: Any, field: str) -> str:
+    """Text on one line: what is longer is in files, or among the values of a mapping. Raises Invalid."""
+    most = schema.get("maxLength")
+    if not isinstance(raw, str):
         raise Invalid(field, expected=Phrase("text"), got=raw)
-    if isinstance(value, str) and len(value) > (most := schema.get("maxLength", len(value))):
+    if most is not None and len(raw) > most:
         raise Invalid(field, expected=Phrase("at most %(most)s characters", most=most), got=raw)
-    if isinstance(value, str) and "maxLength" in schema and not value.isprintable():  # one-line text, such as a name
-        expected = Phrase("at most %(longest)s characters on one line", longest=schema["maxLength"])
-        raise Invalid(field, expected=expected, got=raw)
-    return value
+    if not raw.isprintable():
+        on_line = Phrase("at most %(longest)s characters on one line", longest=most)
+        raise Invalid(field, expected=Phrase("text on one line") if most is None else on_line, got=raw)
+    return raw
 
 
 def _mapping(raw: Any, field: str | None) -> Mapping[str, Any]:
-    if not isinstance(raw, Mapping) or not all(isinstance(name, str) for name in raw):
+    if not isinstance(raw, Mapping) or not all(isinstance(name, str) and name.isprintable() for name in raw):
         raise Invalid(field, expected=Phrase("names with their values"), got=raw)
     return raw
 
 
 def _several(schema: Schema, raw: Any, field: str) -> tuple[str, ...]:
-    if not isinstance(raw, list | tuple) or not all(isinstance(each, str) for each in raw):
+    names = [*map(_as_text, raw)] if isinstance(raw, list | tuple) else raw
+    if not isinstance(names, list) or not all(isinstance(each, str) and each.isprintable() for each in names):
         raise Invalid(field, expected=Phrase("a list of names"), got=raw)
-    _check_count(len(raw), schema.get("minItems", 0), schema.get("maxItems"), field)
-    twice = next((name for name, count in Counter(raw).items() if count > 1), None)
+    _check_count(schema, len(names), schema.get("minItems", 0), schema.get("maxItems"), field)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None and not schema.get("repeats"):
         raise Invalid(field, expected=Phrase("each model once"), got=twice)
-    return tuple(raw)
+    return tuple(names)
 
 
-def _check_count(count: int, least: int, most: int | None, field: str) -> None:
-    if most is not None and not least <= count <= most:
-        raise Invalid(field, expected=Phrase("%(least)s to %(most)s models", least=least, most=most), got=count)
+def _check_count(schema: Schema, count: int, least: int, most: int | None, field: str) -> None:
+    if most is None or least <= count <= most:
+        return
+    expected = Phrase("%(least)s to %(most)s entries", least=least, most=most)
+    if schema.get("widget") in ("models", "seats", "shares"):
+        expected = Phrase("%(least)s to %(most)s models", least=least, most=most)
+    raise Invalid(field, expected=expected, got=count)
 
 
 def _truth(raw: Any, field: str) -> bool:

@@ -8,6 +8,7 @@ from app.core.errors import Invalid, Phrase
 
 MAIN = "main"
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_REVISION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,98}[A-Za-z0-9_-])?")
 _FOLDER = ("/", "./", "../", "~")  # the beginnings of folders; everything else is a repository
 
 
@@ -38,4 +39,7 @@ def read_place(raw: str, revision: str | None = None, field: str = "to") -> Publ
             expected=Phrase("OWNER/NAME of a repository, or a folder that begins with / or ./"),
             got=raw,
         )
+    if revision and (not _REVISION.fullmatch(revision) or ".." in revision or "//" in revision):
+        expected = Phrase("a branch, a tag or a commit, in at most 100 characters without spaces")
+        raise Invalid("revision", expected=expected, got=revision)
     return PublicationPlace(raw, revision or MAIN)

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
+from app.core.errors import Invalid, Phrase, shown
 from app.jobs.spec import JobBudget, JobSpec, budget_field, spec_field
 from app.society.config import LARGEST_SEED, SocietyConfig, SocietySettings
 from app.society.embedders import TFIDF
@@ -21,12 +22,18 @@ def draw_seed() -> int:
 
 
 def with_seed(raw: Mapping[str, Any], settings: str) -> Mapping[str, Any]:
-    """The fields of a spec, with a seed given in its settings moved to the spec itself, unless it has its own."""
-    within = raw.get(settings)
+    """The fields of a spec, with a seed given in its settings moved to the spec itself.
+
+    Raises Invalid if the spec has another one.
+    """
+    within, own = raw.get(settings), raw.get("seed")
     if not isinstance(within, Mapping) or "seed" not in within:
         return raw
-    others = {name: value for name, value in within.items() if name != "seed"}
-    return {**raw, settings: others, "seed": raw.get("seed") or within["seed"]}
+    others, seed = {name: value for name, value in within.items() if name != "seed"}, within["seed"]
+    if own not in (None, "") and seed not in (None, "") and str(own) != str(seed):
+        expected = Phrase("none beside the seed %(seed)s", seed=shown(own))
+        raise Invalid(f"{settings}.seed", expected=expected, got=seed)
+    return {**raw, settings: others, "seed": seed if own in (None, "") else own}
 
 
 def config_field(**said: Any) -> SocietySettings:
@@ -144,9 +151,14 @@ class SocietySpec(JobSpec):
     budget: JobBudget = budget_field()
 
     @classmethod
+    def in_place(cls, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The fields with their seed, which may be among the settings."""
+        return with_seed(raw, "config")
+
+    @classmethod
     def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:
         """Read the spec as any other, except that the seed may be among the settings."""
-        return super().read(with_seed(raw, "config"), at)
+        return super().read(cls.in_place(raw), at)
 
     @property
     def world(self) -> SocietyConfig:

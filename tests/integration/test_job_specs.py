@@ -133,7 +133,7 @@ def test_a_nested_field_and_a_list_are_added_in_one_place(app: Flask) -> None:
         ("tasks: a\nmodel: tiny\nitem_limit: 0\n", "job.yaml:3: item_limit: expected a whole number from 1 to"),
         ("tasks: a\nmodel: tiny\ntask: b\n", "job.yaml:3: task: expected one of the fields model, tasks, item_limit"),
         ("tasks: a\nmodel: tiny\nbatch: [1]\n", "job.yaml:3: batch: expected a whole number from 1 to 1024, got [1]"),
-        ("tasks: 3\nmodel: tiny\n", "job.yaml:1: tasks: expected text, got 3"),
+        ("tasks: [3]\nmodel: tiny\n", "job.yaml:1: tasks: expected text, got [3]"),
         ("tasks: a\ntasks: b\n", "job.yaml:2: tasks: expected each key once, got it in line 1, too"),
         ("model: tiny\n", "tasks: expected a value, got none"),
         ("version: 9\nmodel: tiny\ntasks: a\n", "job.yaml:1: version: expected at most 1, got 9"),
@@ -172,7 +172,7 @@ def test_a_file_is_refused_in_one_line_with_the_place(text: str, line: str, tmp_
         (AlignmentSpec, "version: 3\n", "job.yaml:4: version: expected at most 2, got 3"),
         (
             AlignmentSpec,
-            "version: 1\nagents: [[d]]\ntraining: much\n",
+            "version: 1\nagents: [[d, 1]]\ntraining: much\n",
             "train: expected names with their values",
         ),
         (AlignmentSpec, "preset: mine\n", "job.yaml:4: preset: expected published or code, got 'mine'"),
