@@ -11,7 +11,7 @@ from app.core.validation import Schema
 from app.games import find_game
 from app.jobs.creation import creation_of
 from app.jobs.kind import JobKind
-from app.jobs.spec import SHIPPED, VERSION, JobBudget, JobSpec, SpecPart, TextFile, fields_of
+from app.jobs.spec import PRESET, SHIPPED, VERSION, JobBudget, JobSpec, SpecPart, TextFile, fields_of, parts_of
 from app.rounds.lifecycle import Material
 from app.rounds.material import ALL, material_of_file, material_of_text, own_material
 from app.web.threads import off_loop
@@ -136,6 +136,7 @@ def spec_schema(kind: JobKind[Any]) -> Schema:
         return {}
     spec = creation.spec
     schema = plain_schema(spec.model_json_schema(ref_template=REFERENCE))
+    _add_presets(schema, schema, spec)
     for name, file in spec.files.items():
         sent = TEXT_FILE if file.with_files is None else _WITH_OTHERS
         schema["properties"][name] = _file_schema(schema["properties"][name], SHIPPED if file.shipped else None, sent)
@@ -143,6 +144,18 @@ def spec_schema(kind: JobKind[Any]) -> Schema:
         schema["properties"][MATERIAL] = _file_schema(schema["properties"][MATERIAL], ALL)
     schema["properties"][VERSION] = {"type": "integer", "minimum": 1, "maximum": spec.version, "default": spec.version}
     return schema
+
+
+def _add_presets(schema: dict[str, Any], whole: Schema, spec: type[SpecPart]) -> None:
+    """Add the field of published settings to the schemas of a spec and of its parts, which read it beside their own."""
+    if spec.presets:
+        schema["properties"][PRESET] = {
+            "title": "Preset",
+            "description": "Published settings, which the other fields override.",
+            "enum": [*spec.presets],
+        }
+    for part in parts_of(spec).values():
+        _add_presets(whole["$defs"][part.__name__], whole, part)
 
 
 def budget_schema(kind: JobKind[Any]) -> Schema:

@@ -94,6 +94,15 @@ def test_the_description_has_every_kind_of_jobs(app: Flask) -> None:
     assert app.test_client().get("/api/v1/openapi.json").json == document()
 
 
+def test_the_description_has_the_published_settings_that_can_be_named() -> None:
+    described = document()
+    parts = described["components"]["schemas"]
+    for name, preset in (("SocietySettings", "published-single-thread"), ("AnswerSampling", "published")):
+        assert preset in parts[name]["properties"]["preset"]["enum"]
+    body = described["paths"]["/campaigns"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert "spag" in body["properties"]["preset"]["enum"]
+
+
 def test_the_description_is_sent_anew_only_when_it_has_changed(app: Flask) -> None:
     first = app.test_client().get("/api/v1/openapi.json")
     known = {"If-None-Match": first.headers["ETag"]}

@@ -53,6 +53,7 @@ class SocietySettings(TypedDict, total=False):
     first_memories: int  # Questions and answers that each agent remembers at the start.
     temperature: float  # For every call.
     max_tokens: int  # Maximum tokens per call.
+    preset: Literal["published", "published-single-thread"]  # Published settings, which the other fields override.
 
 
 class AnswerSampling(TypedDict, total=False):
@@ -63,6 +64,7 @@ class AnswerSampling(TypedDict, total=False):
     top_k: int | None  # Local models only.
     max_tokens: int | None  # Longer output is cut off.
     no_repeat_ngram: int | None  # Local models only. 2: no pair of tokens is written twice.
+    preset: Literal["published"]  # Published settings, which the other fields override.
 
 
 class TextFile(TypedDict, total=False):
@@ -150,6 +152,7 @@ class CampaignSpec(TypedDict, total=False):
     name: str  # Its models are called NAME-1, NAME-2 and so on.
     seed: int  # Rounds, evaluations and trainings follow from it.
     budget: JobBudget  # For its model calls.
+    preset: Literal["lm-selfplay", "spag"]  # Published settings, which the other fields override.
     version: int
 
 
