@@ -10,6 +10,7 @@ import click
 from app.cli.base import Command, Group, ensure_database, json_option, print_json, print_result, settings
 from app.cli.jobs import JobCommands, queue_option
 from app.cli.output import STDOUT, out_option, write_out
+from app.cli.spec_options import spec_options
 from app.core.errors import Invalid, Phrase, Verbatim
 from app.core.extensions import db, reading, transact, writing
 from app.datasets.store import find_dataset
@@ -20,7 +21,7 @@ from app.publication.card import dataset_card, model_card
 from app.publication.job import PUBLICATION
 from app.publication.licences import LICENCES, check_licence
 from app.publication.places import read_place
-from app.publication.spec import PRIVATE, PUBLIC, PublicationSpec
+from app.publication.spec import PUBLIC, PublicationSpec
 from app.registry import get_model
 from app.registry.checkpoint_check import check_checkpoint
 
@@ -70,10 +71,17 @@ def _card(kind: str) -> click.Command:
 # ---- Pushes --------------------------------------------------------------------------
 
 
+# The one option beside those of the spec: a second spelling, kept because it is short and was there first.
+_PUBLIC = click.option("--public", "visibility", flag_value=PUBLIC, help=f"The same as --visibility {PUBLIC}.")
+
+
 def _push_command(kind: str) -> click.Command:
-    def push(called: str, public: bool, yes: bool, dry_run: bool, queue: bool, as_json: bool, **given: Any) -> None:
-        visibility = PUBLIC if public else PRIVATE
-        spec = PublicationSpec.read({kind: called, "visibility": visibility, **given})
+    other = DATASET if kind == MODEL else MODEL
+
+    def push(spec: PublicationSpec, yes: bool, dry_run: bool, queue: bool, as_json: bool) -> None:
+        if getattr(spec, other) is not None:  # which only a file can say
+            remedy = f"`flask {other} push` pushes those"
+            raise Invalid(other, expected=f"none, but a {kind}", got=getattr(spec, other), remedy=remedy)
         if queue and spec.place.folder is not None:
             raise Invalid("--queue", expected="a repository: a folder is written here", got=spec.to)
         ensure_database()
@@ -100,12 +108,7 @@ def _push_command(kind: str) -> click.Command:
         "\n\nExit code 0: it is there; 1: it stopped, and a line says why; 2: refused; 130: interrupted."
     )
     return _command_with_options(
-        "push", text, push, _ARGUMENTS[kind],
-        click.option("--to", required=True, metavar="PLACE", help="A repository, OWNER/NAME, or the path of a folder."),
-        click.option("--licence", required=True, metavar="LICENCE", help=f"Under which it may be used. {_LICENCES}"),
-        click.option("--licence-link", metavar="URL", help="Where its text is, of the licence other."),
-        click.option("--revision", metavar="BRANCH", help="Of the repository. [default: main]"),
-        click.option("--public", is_flag=True, help="Make a new repository public. [default: private]"),
+        "push", text, push, spec_options(PublicationSpec, argument=kind, without=(other,)), _PUBLIC,
         click.option("--yes", is_flag=True, help="Do not ask."),
         click.option("--dry-run", is_flag=True, help="Say what would be published, or why not, and send nothing."),
         queue_option, json_option,

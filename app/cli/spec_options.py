@@ -1,6 +1,6 @@
 """The options of a command that creates a job, made from the spec of its kind."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,13 +21,14 @@ _IN = "__"  # separates a field from its part's field in a parameter name, which
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def spec_options(spec: type[S]) -> Decorator:
+def spec_options(spec: type[S], *, argument: str | None = None, without: Collection[str] = ()) -> Decorator:
     """Give a command an option for each field of a spec, and `--spec FILE` for all of them; it gets the spec as `spec`.
 
-    Options override the file. Raises Invalid, when the command runs, if the spec is not valid; this and every other
-    refusal of the command names the option if its name differs from the field's.
+    Options override the file. Of commands that share a spec, each may have another field as its `argument`, and be
+    `without` options for fields of the others. Raises Invalid, when the command runs, if the spec is not valid; this
+    and every other refusal of the command names the option if its name differs from the field's.
     """
-    parameters, typed = dict(_parameters_of_spec(spec)), dict(_options_by_field(spec))
+    parameters, typed = dict(_parameters_of_spec(spec, argument, without)), dict(_options_by_field(spec))
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
@@ -75,7 +76,9 @@ def add_budget_options(command: Callable[..., Any]) -> Callable[..., Any]:
 # ---- Options -----------------------------------------------------------------------
 
 
-def _parameters_of_spec(spec: type[JobSpec]) -> Iterator[tuple[str, Decorator]]:
+def _parameters_of_spec(
+    spec: type[JobSpec], argument: str | None, without: Collection[str]
+) -> Iterator[tuple[str, Decorator]]:
     """The parameters of a command, each with its click parameter name."""
     parts = parts_of(spec)
     if spec.presets:
@@ -84,6 +87,10 @@ def _parameters_of_spec(spec: type[JobSpec]) -> Iterator[tuple[str, Decorator]]:
         yield PRESET, click.option(f"--{PRESET}", type=click.Choice([*spec.presets]), help=words)
     for name, schema in fields_of(spec).items():
         part = parts.get(name)
+        if name in without:
+            continue
+        if name == argument:
+            schema = {**schema, "argument": True}
         if schema.get("widget") == MATERIAL:
             yield from material_parameters(name + _IN, schema.get("note", ""))
             continue
@@ -139,8 +146,8 @@ def _options_by_field(spec: type[JobSpec]) -> Iterator[tuple[str, str]]:
             yield f"{name}.{PRESET}", f"--{schema[PRESET]}"
         if name in parts and "option" not in schema:
             yield from ((f"{name}.{field}", option_of(field, of)) for field, of in fields_of(parts[name]).items())
-        elif schema.get("option", name) != name:
-            yield name, option_of(name, schema)
+        elif (option := option_of(name, schema)) != f"--{name}":
+            yield name, option
 
 
 def _repeated(schema: Schema) -> str | None:

@@ -37,8 +37,8 @@ class PublicationSpec(JobSpec):
     )
     to: str = spec_field(
         "To",
-        "OWNER/NAME of a hub repository, created if it does not exist. On the command line also a folder, which begins "
-        "with / or ./.",
+        "OWNER/NAME of a hub repository, created if it does not exist. On the command line also a folder, such as "
+        "./FOLDER.",
         metavar="PLACE",
         max_length=400,
         heading="Where to",
@@ -69,7 +69,8 @@ class PublicationSpec(JobSpec):
     @model_validator(mode="after")
     def _fields_fit(self) -> Self:
         if (self.model is None) == (self.dataset is None):
-            raise Invalid("model", expected=Phrase("a model or a dataset"), got=Phrase("none, or both"))
+            got = Phrase("none") if self.model is None else Phrase("both")
+            raise Invalid("model", expected=Phrase("a model or a dataset"), got=got)
         if (self.licence == OTHER) != (self.licence_link is not None):
             expected = Phrase("the address of its text if, and only if, the licence is other")
             raise Invalid("licence_link", expected=expected, got=Verbatim(self.licence_link or "none"))

@@ -259,7 +259,7 @@ def test_the_command_line_builds_shows_and_writes_rewards(
         (("export", "1", "--format", "openai"), "row 2: weight: expected 0 or 1"),
         (("export", "1", "--template", "plain"), "template: expected format spag-rows beside it, got 'parlor'"),
         (("build", "--round", "1", "--decay", "0.5"), "decay: expected rewards beside it, got none"),
-        (("build", "--round", "1", "--no-role-weights"), "role_weights: expected rewards beside it, got none"),
+        (("build", "--round", "1", "--no-role-weights"), "--role-weights: expected rewards beside it, got none"),
         (
             ("build", "--round", "1", "--rewards", "spag", "--decay", "2"),
             "decay: expected a number from 0 to 1, got '2'",

@@ -23,6 +23,7 @@ from sqlalchemy.orm import Session
 from werkzeug.test import TestResponse
 
 from app.cleanup.folder import delete_stopped_pulls
+from app.cli.publishing import push_dataset, push_model
 from app.core.config import Settings
 from app.core.extensions import reading, transact, writing
 from app.models import (
@@ -41,7 +42,8 @@ from app.publication.card import model_card
 from app.publication.places import read_place
 from app.publication.pull import pull_model
 from app.publication.running_pull import PullRequest, RunningPull
-from app.registry import get_model
+from app.publication.spec import PublicationSpec
+from app.registry import ensure_baselines, get_model
 from app.registry.checkpoint_check import check_checkpoint
 from app.studies import consents
 from app.studies.progress import find_progress
@@ -169,6 +171,34 @@ def test_a_model_goes_to_a_folder_and_comes_back_byte_for_byte_and_plays_the_sam
     line = refusal(app, "model", "push", "learner", "--to", str(tmp_path / "other"), *LICENCE, code=1)
     assert "an empty folder, or one of an earlier push" in line
     assert files_in(tmp_path / "other") == {"thesis.txt": b"mine"}
+
+
+def test_a_push_has_an_option_for_each_field_of_its_spec_and_takes_them_from_a_file(
+    app: Flask, engine: Engine, hub: HubServer, tmp_path: Path
+) -> None:
+    with writing(engine) as session:
+        ensure_baselines(session)
+    wanted = tmp_path / "push.yaml"
+    wanted.write_text("to: lab/tiny\nlicence: other\nlicence_link: https://lab.example/licence\n")
+    push = ("model", "push", "tiny", "--spec", str(wanted))
+    dry = told(app, *push, "--dry-run")
+    assert (dry["to"], dry["licence"], dry["visibility"]) == ("lab/tiny", "other", "private")
+    for public in (["--public"], ["--visibility", "public"]):
+        dry = told(app, *push, *public, "--to", "lab/second", "--revision", "next", "--dry-run")
+        assert (dry["to"], dry["visibility"]) == ("lab/second@next", "public")
+    refused = refusal(app, "model", "push", "tiny", "--to", "lab/tiny", "--licence", "other")
+    assert refused.startswith("Error: --licence-link: expected the address of its text")
+    assert "visibility: expected private or public, got 'secret'" in refusal(app, *push, "--visibility", "secret")
+    assert "model: expected a model or a dataset, got none" in refusal(app, "model", "push", "--spec", str(wanted))
+    wanted.write_text("dataset: talks\nto: lab/talks\nlicence: mit\n")
+    assert "dataset: expected none, but a model, got 'talks'; `flask dataset push` pushes those" in refusal(
+        app, "model", "push", "--spec", str(wanted)
+    )
+    assert "model: expected a model or a dataset, got both" in refusal(app, *push)
+    assert hub.repositories == {}
+    for name, command in (("model", push_model), ("dataset", push_dataset)):
+        asked = {each.name for each in command.params}
+        assert asked >= {*PublicationSpec.model_fields} - {"model", "dataset"} | {name}
 
 
 def test_a_folder_in_which_something_was_changed_or_could_run_code_is_refused_and_nothing_is_registered(
