@@ -37,8 +37,7 @@ class PublicationSpec(JobSpec):
     )
     to: str = spec_field(
         "To",
-        "OWNER/NAME of a hub repository, created if it does not exist. On the command line also a folder, such as "
-        "./FOLDER.",
+        "OWNER/NAME of a hub repository, created if it does not exist. On the command line also the path of a folder.",
         metavar="PLACE",
         max_length=400,
         heading="Where to",
