@@ -19,11 +19,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.config import Settings
-from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim, check_name
+from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim, either
 from app.core.extensions import Transact
 from app.core.files import FETCHED, private_folder, temporary_beside
 from app.datasets import row_import
 from app.datasets.importers.spec import DatasetImportSpec
+from app.finetuning.config import check_model_name
 from app.finetuning.files import CHECKPOINTS
 from app.games import GAMES
 from app.models import Dataset, LanguageModel
@@ -76,18 +77,19 @@ def pull_model(
 ) -> int:
     """Register a published checkpoint; return the model's number.
 
-    `games` are the games that it is to play, if there is no manifest that says so. Raises AppError.
+    `games` are the games that it is to play, if there is no manifest that says so. Raises AppError; what was asked for
+    is checked before anything is fetched.
     """
+    if (unknown := next((game for game in games if game not in GAMES), None)) is not None:
+        raise Invalid("games", expected=either(GAMES), got=unknown)
+    if name:
+        transact(lambda session: _check_new(session, settings.home, name))
     with _fetched(settings, place, MODEL, tell) as found:
         tell(_CHECKS)
         about = {} if found.manifest is None else found.manifest.about
         called = name or (found.manifest.name if found.manifest else place.repository.rpartition("/")[2] or "model")
-        check_name("name", called)
-        transact(lambda session: _check_free(session, called))
+        transact(lambda session: _check_new(session, settings.home, called))
         output = settings.home / _checkpoint_path(called)
-        if output.exists():
-            expected, remedy = Phrase("one without a checkpoint"), Phrase("remove it, or give another name")
-            raise Conflict("name", expected=expected, got=Verbatim(output), remedy=remedy)
         private_folder(output.parent)
         with _reporting_full_disk(found.source), temporary_beside(output) as draft:
             _assemble(found, draft)
@@ -168,7 +170,7 @@ def _from_folder(folder: Path, kind: str, tell: Tell) -> _Pulled:
     path = folder / MANIFEST
     if not path.is_file():
         expected = Phrase("a folder with %(name)s, as a push writes it", name=Verbatim(MANIFEST))
-        remedy = Phrase("`flask model add-local` takes any checkpoint")
+        remedy = Phrase("`flask model add-local` takes any checkpoint") if kind == MODEL else None
         raise NotFound("folder", expected=expected, got=Verbatim(folder), remedy=remedy)
     manifest = read_manifest(path.read_bytes(), str(folder), kind)
     check_files(folder, manifest, str(folder))
@@ -187,10 +189,19 @@ def _is_of_checkpoint(name: str) -> bool:
 # ---- A model -------------------------------------------------------------------------
 
 
-def _check_free(session: Session, name: str) -> None:
+def _check_new(session: Session, home: Path, name: str) -> None:
+    """Raises Invalid and Conflict for a name that a pulled model and its folder cannot have.
+
+    A manifest is somebody else's: its name could lead out of the folder of checkpoints.
+    """
+    check_model_name(name)
     if session.scalar(select(LanguageModel.id).where(LanguageModel.name == name)) is not None:
         expected = Phrase("a name that no model has")
         raise Conflict("name", expected=expected, got=name, remedy=Phrase("give another name"))
+    output = home / _checkpoint_path(name)
+    if output.exists():
+        expected, remedy = Phrase("one without a checkpoint"), Phrase("remove it, or give another name")
+        raise Conflict("name", expected=expected, got=Verbatim(output), remedy=remedy)
 
 
 def _assemble(found: _Pulled, draft: Path) -> None:

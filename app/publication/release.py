@@ -85,7 +85,7 @@ def release_of_model(session: Session, row: LanguageModel) -> Release:
     """What a model was made from, and the reasons against publishing its weights."""
     refusals = []
     if row.kind != "local":
-        refusals.append(Phrase("%(name)s has no weights here; only a local model can be published", name=row.name))
+        refusals.append(Phrase("a model without weights here; only a local model can be published"))
     return _release(session, {row.id}, set(), refusals)
 
 
@@ -102,7 +102,7 @@ def check_allowed(found: Release, name: str, field: str = "publication") -> None
     more = Phrase("%(first)s; and %(count)s more", first=first, count=len(others)) if others else first
     raise Conflict(
         field,
-        expected=Phrase("one that everybody in it agreed to publish"),
+        expected=Phrase("one that may be published"),
         got=more,
         subject=Verbatim(name),
     )

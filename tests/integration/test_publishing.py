@@ -207,12 +207,12 @@ def test_a_folder_in_which_something_was_changed_or_could_run_code_is_refused_an
     folder = tmp_path / "learner"
     told(app, "model", "push", "learner", "--to", str(folder), *LICENCE)
 
-    def refused(change: Callable[[Path], None]) -> str:
+    def refused(change: Callable[[Path], None], *options: str) -> str:
         other = tmp_path / "changed"
         shutil.rmtree(other, ignore_errors=True)
         shutil.copytree(folder, other)
         change(other)
-        line = refusal(app, "model", "pull", str(other), "--name", "again")
+        line = refusal(app, "model", "pull", str(other), *(options or ("--name", "again")))
         assert not (settings.home / "checkpoints" / "again").exists()
         with reading(engine) as session:
             assert session.scalar(select(LanguageModel.id).where(LanguageModel.name == "again")) is None
@@ -240,6 +240,13 @@ def test_a_folder_in_which_something_was_changed_or_could_run_code_is_refused_an
     assert "as a push writes it" in refused(lambda other: (other / MANIFEST).unlink())
     other_hash = claims(lambda said: said["about"].update(checkpoint_sha256="0" * 64))
     assert "expected a checkpoint with the hash" in refused(other_hash)
+    # A name leads to a folder, so neither a manifest's nor one's own may lead out of it.
+    before = {*tmp_path.rglob("*"), *settings.home.rglob("*")}
+    outside = claims(lambda said: said.update(name=f"../../{tmp_path.name}/outside"))
+    assert "name: expected 1 to 80 letters, digits" in refused(outside, "--game", "negotiation")
+    assert "name: expected 1 to 80 letters, digits" in refused(lambda _: None, "--name", "../outside")
+    assert "games: expected negotiation or taboo, got 'nope'" in refused(lambda _: None, "--game", "nope")
+    assert {*tmp_path.rglob("*"), *settings.home.rglob("*")} == before
 
 
 def test_a_model_goes_to_the_hub_by_lfs_and_comes_back(
