@@ -23,6 +23,7 @@ from app.job_kinds import JOB_KINDS, modules_below
 from app.jobs.listing import list_of
 from app.matches.export import TABLES
 from app.matches.export_codings import COLUMNS as CODING_COLUMNS
+from app.registry import prompts
 from app.society.statistics import ITERATION_COLUMNS
 from app.spend.figures import SpendLines, spend_columns
 from app.studies.monitor import inbox, pay, people
@@ -69,7 +70,9 @@ def _listings() -> Iterator[Listing[Any]]:
     """The lists of kinds of job, those of modules called `listing.py` or `…_list.py`, and those elsewhere."""
     modules = [each for name in ("listing", "*_list") for each in modules_below(Path(__file__).parent, "app", name)]
     declared = [vars(module).values() for module in modules]
-    elsewhere = (people.PEOPLE, pay.BATCHES, inbox.REPORTS, accounts.LIST, tokens.LIST, tokens.CHANGES)
+    elsewhere = (
+        people.PEOPLE, pay.BATCHES, inbox.REPORTS, accounts.LIST, tokens.LIST, tokens.CHANGES, prompts.LIST,
+    )  # fmt: skip
     found = [each for values in declared for each in values if isinstance(each, Listing)]
     yield from (*found, *(list_of(kind) for kind in JOB_KINDS), *elsewhere)
 

@@ -8,12 +8,23 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import bindparam, case, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.accounts import hash_token
 from app.core.errors import Conflict, FieldError, Invalid, NotFound, Phrase, Verbatim, check_name, either
-from app.core.lists import COMMANDS, NOWHERE, ListColumn, Listing, State, attribute, computed, of_other
+from app.core.lists import (
+    COMMANDS,
+    NOWHERE,
+    Code,
+    ListColumn,
+    Listing,
+    State,
+    attribute,
+    computed,
+    of_other,
+    start_of_json,
+)
 from app.core.validation import whole_number
 from app.models import ApiRequest, ApiToken, User
 
@@ -117,12 +128,6 @@ def revoke(session: Session, number: int, now: datetime, user_id: int | None = N
     return row
 
 
-def tokens_of(session: Session, user_id: int, now: datetime) -> list[TokenListItem]:
-    """The tokens of an experimenter, the latest first."""
-    rows = session.scalars(select(ApiToken).where(ApiToken.user_id == user_id).order_by(ApiToken.id.desc()))
-    return [TokenListItem(row, state_of(row, now)) for row in rows]
-
-
 def holder_of(session: Session, secret: str, now: datetime) -> TokenHolder:
     """The holder of a token. Raises BadToken if it is malformed, unknown, expired or revoked."""
     if not secret.startswith(PREFIX):
@@ -162,7 +167,21 @@ def note_use(session: Session, token_id: int, now: datetime) -> None:
 
 # ---- The list ------------------------------------------------------------------
 
-_MARKS = {VALID: "good", EXPIRED: "warn", REVOKED: "bad"}
+_STATES = {
+    VALID: State(VALID, "good", Phrase("valid")),
+    EXPIRED: State(EXPIRED, "warn", Phrase("expired")),
+    REVOKED: State(REVOKED, "bad", Phrase("revoked")),
+}
+
+
+_STATE_NOW = case(
+    (ApiToken.revoked_at.is_not(None), REVOKED),
+    (
+        ApiToken.expires_at <= bindparam("now", callable_=lambda: datetime.now(UTC), type_=ApiToken.expires_at.type),
+        EXPIRED,
+    ),
+    else_=VALID,
+)
 
 
 def _token_list_items(_session: Session, rows: Sequence[ApiToken]) -> list[TokenListItem]:
@@ -177,8 +196,10 @@ LIST: Listing[ApiToken] = Listing(
         attribute(ApiToken.name, Phrase("Name")),
         attribute(ApiToken.id, Phrase("Number"), "token_id", numeric=True, seen=COMMANDS),
         computed("user", Phrase("Experimenter"), of_other(User.name, User.id == ApiToken.user_id), seen=COMMANDS),
-        ListColumn("state", Phrase("State"), lambda each: State(each.state, _MARKS[each.state])),
-        ListColumn("scopes", Phrase("Scopes"), lambda each: [*map(Verbatim, each.row.scopes)]),
+        ListColumn("state", Phrase("State"), lambda each: _STATES[each.state], sort=_STATE_NOW),
+        ListColumn(
+            "scopes", Phrase("Scopes"), lambda each: [*map(Code, each.row.scopes)], sort=start_of_json(ApiToken.scopes)
+        ),
         attribute(ApiToken.used_at, Phrase("Last used, UTC"), numeric=True, none=Phrase("never")),
         attribute(ApiToken.expires_at, Phrase("Expires, UTC"), numeric=True),
         attribute(ApiToken.created_at, Phrase("Created, UTC"), numeric=True, seen=NOWHERE),

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.benchmarks.job import BENCHMARK
 from app.benchmarks.scores import MeasuredScore, common_tasks, geometric_mean, is_share
 from app.core.errors import Phrase
-from app.core.lists import NOWHERE, ListColumn, Listing, of_other
+from app.core.lists import NOWHERE, ListColumn, Listing, of_other, start_of_json
 from app.games.base import JSON
 from app.jobs.listing import JobListItem, job_columns, job_figures, job_items
 from app.models import BenchmarkAnswer, BenchmarkJob, BenchmarkResult, GenerationRow, LanguageModel
@@ -188,7 +188,7 @@ LIST: Listing[BenchmarkJob] = Listing(
     columns=job_columns(
         BENCHMARK,
         model_column("model", Phrase("Model"), BenchmarkJob.model_id, seen=NOWHERE),
-        ListColumn("tasks", Phrase("Tasks"), lambda each: each.row.tasks),
+        ListColumn("tasks", Phrase("Tasks"), lambda each: each.row.tasks, sort=start_of_json(BenchmarkJob.tasks)),
         title=Phrase("Benchmark"),
         done=Phrase("Tasks done"),
         name=lambda each: each.model.name,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session
 
 from app.analysis.bootstrap import Figure
@@ -16,11 +16,11 @@ from app.campaigns.iterations import IterationResult, iteration_of, results, res
 from app.campaigns.job import CAMPAIGN
 from app.campaigns.recipe import recipe_of
 from app.campaigns.spec import EvaluationSpec
-from app.campaigns.step_names import EVALUATE
+from app.campaigns.step_names import EVALUATE, OF_BASE
 from app.core.errors import Phrase, Verbatim
 from app.core.lists import ListColumn, Listing, Measured, Reference, of_other
 from app.finetuning.job import TRAINING
-from app.games import metrics_of
+from app.games import GAMES, metrics_of
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
@@ -176,12 +176,33 @@ def figures_of(session: Session, row: Campaign) -> JSON:
     }
 
 
+# The headline figure of the latest evaluation, as CampaignListItem.headline has it.
+_LATEST_SCORE = (
+    select(
+        case(
+            {game: RecipeStep.figures[metrics_of(game).headline.name]["value"].as_float() for game in GAMES},
+            value=Campaign.game,
+        )
+    )
+    .where(
+        RecipeStep.campaign_id == Campaign.id,
+        RecipeStep.name.in_((EVALUATE, EVALUATE + OF_BASE)),
+        RecipeStep.figures.is_not(None),
+    )
+    .order_by(RecipeStep.place.desc())
+    .limit(1)
+    .correlate(Campaign)
+    .scalar_subquery()
+)
+
 LIST: Listing[Campaign] = Listing(
     name=CAMPAIGN.plural,
     table=Campaign,
     columns=job_columns(
         CAMPAIGN,
-        ListColumn("score", Phrase("Latest score"), lambda each: each.headline, none=Phrase("none yet")),
+        ListColumn(
+            "score", Phrase("Latest score"), lambda each: each.headline, sort=_LATEST_SCORE, none=Phrase("none yet")
+        ),
         ListColumn("game", Phrase("Game"), lambda each: game_cell(each.row.game), sort=Campaign.game),
         model_column("base", Phrase("Base"), Campaign.base_id),
         title=Phrase("Campaign"),

@@ -1,6 +1,6 @@
 """What could be removed, largest first, and the list of removals."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
 
+from app.cleanup.checks import Dependent
 from app.cleanup.contents import DATASET, KINDS, MODEL, Owners
 from app.cleanup.remove import RemovalPreview, preview, size_of
 from app.core.disk import MB
 from app.core.errors import Invalid, Phrase, either
-from app.core.lists import COMMANDS, ListColumn, Listing, Reference, State, attribute
+from app.core.lists import COMMANDS, NOWHERE, FoundListing, ListColumn, Listing, Reference, State, attribute
 from app.job_kinds import find_kind
 from app.jobs import states
 from app.models import Dataset, LanguageModel, Removal
@@ -44,6 +45,63 @@ def candidates(session: Session, home: Path, choice: CleanupFilter, limit: int =
     rows = islice(_removable_rows(session, home, choice), limit)
     found = [preview(session, home, kind, row.id, owners) for kind, row in rows]
     return sorted(found, key=lambda each: (-each.size, each.made_at))
+
+
+def candidate_list(home: Path, choice: CleanupFilter, limit: int) -> FoundListing[RemovalPreview]:
+    """The list of the same, for the command."""
+    return FoundListing(
+        name="removable",
+        table=RemovalPreview,
+        columns=_CANDIDATE_COLUMNS,
+        items=lambda _session, found: found,
+        find=lambda session: candidates(session, home, choice, limit),
+    )
+
+
+def dependent_in_words(each: Dependent) -> str:
+    """What depends on a thing, and how."""
+    what = each.what if each.what.numbered else f"{each.what.kind} {each.what}"
+    return f"{what} ({each.why})"
+
+
+def _in_words(found: Iterable[Dependent]) -> list[str]:
+    return [*map(dependent_in_words, found)]
+
+
+_CANDIDATE_COLUMNS = (
+    ListColumn("name", Phrase("What"), lambda each: each.name, sort=lambda each: each.name.lower(), type="text"),
+    ListColumn(
+        "thing",  # as `flask storage clean` takes it
+        Phrase("Kind and number"),
+        lambda each: f"{each.kind}:{each.number}",
+        sort=lambda each: (each.kind, each.number),
+        type="text",
+    ),
+    ListColumn(
+        "megabytes", Phrase("MB of files"), lambda each: each.size / MB, sort=lambda each: each.size, numeric=True,
+        type="number",
+    ),
+    ListColumn(
+        "files", Phrase("Files"), lambda each: len(each.files), sort=lambda each: len(each.files), numeric=True,
+        type="number",
+    ),
+    ListColumn(
+        "shared_with", Phrase("Things with the same files"), lambda each: each.shared or None,
+        sort=lambda each: each.shared, numeric=True, type="number", if_any=True,
+    ),
+    ListColumn(
+        "created_at", Phrase("Created, UTC"), lambda each: each.made_at, sort=lambda each: each.made_at, numeric=True,
+        type="time", seen=NOWHERE,
+    ),
+    ListColumn(
+        "cannot_go", Phrase("Cannot be removed"), lambda each: _in_words(each.keepers),
+        sort=lambda each: len(each.keepers), type="text", if_any=True,
+    ),
+    ListColumn(
+        "needed_by", Phrase("Needed by"), lambda each: _in_words(one for one in each.dependents if not one.keeps),
+        sort=lambda each: len(each.dependents) - len(each.keepers), type="text", if_any=True,
+    ),
+)  # fmt: skip
 
 
 def _removable_rows(session: Session, home: Path, choice: CleanupFilter) -> Iterator[tuple[str, Any]]:

@@ -7,7 +7,7 @@ import click
 
 from app.cleanup import remove as removing
 from app.cleanup import restore as restoring
-from app.cleanup.listing import REMOVALS, CleanupFilter, candidates
+from app.cleanup.listing import AT_MOST, REMOVALS, CleanupFilter, candidate_list, candidates, dependent_in_words
 from app.cleanup.remove import RemovalPreview
 from app.cli.base import WHOLE, Command, Group, counted, ensure_database, json_option, print_result, settings
 from app.cli.lists import list_options, print_list
@@ -62,16 +62,20 @@ def show(as_json: bool) -> None:
 
 @storage.command("list", cls=Command)
 @_filter_options
-@json_option
-def list_(kind: str | None, days: float, megabytes: float, as_json: bool) -> None:
-    """List what could be removed, the largest first, with what depends on it and what cannot go."""
-    ensure_database()
-    with reading() as session:
-        found = candidates(session, settings().home, CleanupFilter(kind, days, megabytes * MB).check())
-    print_result(
-        as_json,
-        [described(each) for each in found],
-        *(_removal_preview_lines(found) or ["Nothing matches the filter."]),
+@list_options
+def list_(kind: str | None, days: float, megabytes: float, **given: Any) -> None:
+    """List what could be removed, the largest first, with what depends on it and what cannot go.
+
+    Of what matches, the oldest 50 are examined, or with --limit and --offset as many as these need.
+    """
+    choice = CleanupFilter(kind, days, megabytes * MB).check()
+    listing = candidate_list(settings().home, choice, max(AT_MOST, given["offset"] + (given["limit"] or 0)))
+    print_list(
+        listing,
+        "flask storage list",
+        "Nothing matches the filter.",
+        described=lambda _session, found: [described(each) for each in found],
+        **given,
     )
 
 
@@ -178,10 +182,7 @@ def _removal_preview_lines(found: Sequence[RemovalPreview]) -> list[str]:
     lines = []
     for each in found:
         size = f"{each.size / MB:.1f} MB in {counted(len(each.files), 'file')}"
-        shared = f", which {counted(each.shared, 'other thing')} keeps" if each.shared else ""
-        lines.append(f"{each.kind}:{each.number}  {each.name}: {size}{shared}")
-        for one in each.dependents:
-            lead = "cannot go" if one.keeps else "needed"
-            what = one.what if one.what.numbered else f"{one.what.kind} {one.what}"
-            lines.append(f"  {lead}: {what} ({one.why})")
+        shared = f"; {counted(each.shared, 'other thing')} with the same files" if each.shared else ""
+        lines.append(f"{each.name} ({each.kind}:{each.number}): {size}{shared}")
+        lines += [f"  {'cannot go' if one.keeps else 'needed'}: {dependent_in_words(one)}" for one in each.dependents]
     return lines

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Select, and_, func, literal, or_, select
+from sqlalchemy import ColumnElement, Select, Text, and_, cast, func, literal, or_, select
 from sqlalchemy.orm import Session
 
 from app.core.csv_tables import Column
@@ -21,6 +21,7 @@ from app.core.errors import Invalid, Phrase, Verbatim, either
 
 R = TypeVar("R", bound=Any)  # a row of a table
 _AT_ONCE = 200  # rows of a file
+_SORTED_CHARACTERS = 80  # of JSON: the address of the next page has them
 _LARGEST = 2**63 - 1
 EVERYWHERE, PAGES, COMMANDS, NOWHERE = "everywhere", "pages", "commands", "nowhere"
 DESCENDING = "-"  # before the name of a column to sort by
@@ -339,9 +340,42 @@ class Listing(Generic[R]):
             yield {column.name: plain(cell) for column, cell in zip(columns, cells, strict=True)}
 
 
+@dataclass(frozen=True, slots=True)
+class FoundListing(Listing[R]):
+    """A list of what is not in one table, for commands: `find` returns all of it, in the default order.
+
+    The `sort` of its columns are functions of an item, and their `type` is given.
+    """
+
+    _: KW_ONLY
+    find: Callable[[Session], Sequence[R]]
+
+    def read(
+        self,
+        session: Session,
+        order: ListOrder,
+        limit: int | None = None,
+        *,
+        where: Sequence[ColumnElement[bool]] = (),  # noqa: ARG002 - `find` knows what is wanted
+        after: str = "",  # noqa: ARG002 - commands skip lines by their number
+        offset: int = 0,
+    ) -> ListRows[R]:
+        """Up to `limit` items in this order, after `offset` others."""
+        found = [*self.find(session)]
+        if order.column is not None:
+            found.sort(key=order.column.sort, reverse=order.descending)
+        end = len(found) if limit is None else offset + limit
+        return ListRows(found[offset:end], str(end) if end < len(found) else None)
+
+
 def of_other(column: Any, condition: ColumnElement[bool]) -> Any:
     """A column of the row in another table that meets the condition, for sorting."""
     return select(column).where(condition).scalar_subquery()
+
+
+def start_of_json(column: Any) -> Any:
+    """The beginning of a JSON column as text, for sorting; an empty list has no value."""
+    return func.nullif(func.substr(cast(column, Text), 1, _SORTED_CHARACTERS), "[]", type_=Text)
 
 
 def csv_columns(columns: Sequence[ListColumn]) -> list[Column]:

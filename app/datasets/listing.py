@@ -3,16 +3,28 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sqlalchemy import func
 from sqlalchemy.orm import Session
 
 from app.core.errors import Phrase, Verbatim
-from app.core.lists import COMMANDS, NOWHERE, Labelled, ListColumn, Listing, Reference, attribute, computed, job_cell
+from app.core.lists import (
+    COMMANDS,
+    NOWHERE,
+    Labelled,
+    ListColumn,
+    Listing,
+    Reference,
+    attribute,
+    computed,
+    job_cell,
+    of_other,
+)
 from app.datasets.spec import DatasetRequestSpec
 from app.datasets.store import LATEST_FIRST
 from app.jobs.page import job_references
 from app.jobs.spec import fields_of
 from app.jobs.tags import DATASET, tag_columns
-from app.models import Dataset
+from app.models import Dataset, RoundRow
 from app.rounds.job import ROUND
 
 JSON = dict[str, Any]
@@ -72,6 +84,13 @@ def _filter_or_kind(each: DatasetListItem) -> Labelled:
     return Labelled(name, _KEPT.get(name, Phrase(name)))
 
 
+_ORIGIN = func.coalesce(
+    Dataset.spec["imported"]["file"].as_string(),
+    Dataset.spec["society"]["name"].as_string(),
+    Dataset.spec["best_of"]["dataset"].as_string(),
+    of_other(RoundRow.name, RoundRow.id == Dataset.spec["rounds"][0].as_integer()),
+)
+
 LIST: Listing[Dataset] = Listing(
     name="datasets",
     table=Dataset,
@@ -93,8 +112,14 @@ LIST: Listing[Dataset] = Listing(
             "origin",
             Phrase("From"),
             values=lambda session, items: origins_of(session, [each.row for each in items]),
+            sort=_ORIGIN,
         ),
-        ListColumn("kept", Phrase("Kept"), _filter_or_kind),
+        ListColumn(
+            "kept",
+            Phrase("Kept"),
+            _filter_or_kind,
+            sort=func.coalesce(Dataset.spec["filter"].as_string(), Dataset.kind),
+        ),
         attribute(Dataset.rows, Phrase("Rows"), numeric=True),
         computed(
             "matches",

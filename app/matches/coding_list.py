@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Phrase, Verbatim
-from app.core.lists import COMMANDS, ListColumn, Listing, Reference, attribute
+from app.core.lists import COMMANDS, ListColumn, Listing, Reference, attribute, of_other
 from app.games.base import JSON
 from app.matches.codings import WHOLE_MATCH, coders_of, codes_of, matches_of
 from app.matches.export_codings import coded_rows, finished_coding
@@ -46,9 +46,19 @@ LIST: Listing[Coding] = Listing(
             "name", Phrase("Coding"), lambda each: Reference("coding", each.row.id, each.row.name), sort=Coding.name
         ),
         attribute(Coding.id, Phrase("Number"), "coding_id", numeric=True, seen=COMMANDS),
-        ListColumn("matches", Phrase("Matches"), lambda each: each.matches, numeric=True),
         ListColumn(
-            "coders", Phrase("Coders"), lambda each: [*map(_coder, each.coders)] or None, none=Phrase("nobody yet")
+            "matches",
+            Phrase("Matches"),
+            lambda each: each.matches,
+            sort=of_other(func.count(), CodedMatch.coding_id == Coding.id),
+            numeric=True,
+        ),
+        ListColumn(
+            "coders",
+            Phrase("Coders"),
+            lambda each: [*map(_coder, each.coders)] or None,
+            sort=of_other(func.min(Coder.name), Coder.coding_id == Coding.id),
+            none=Phrase("nobody yet"),
         ),
         attribute(Coding.created_by, Phrase("Created by")),
         attribute(Coding.created_at, Phrase("Created, UTC"), numeric=True),

@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import selectinload
 
 from app.core.errors import Phrase, Verbatim
-from app.core.lists import COMMANDS, NOWHERE, PAGES, ListColumn, Listing, Reference, attribute, computed
+from app.core.lists import COMMANDS, NOWHERE, PAGES, ListColumn, Listing, Reference, attribute, computed, start_of_json
 from app.jobs.tags import MODEL, tag_columns
 from app.matches.counts import matches_over_of
 from app.matches.filter import REHEARSAL
@@ -94,7 +94,12 @@ LIST: Listing[LanguageModel] = Listing(
         ),
         attribute(LanguageModel.label, Phrase("Participants see")),
         attribute(LanguageModel.kind, Phrase("Kind"), seen=COMMANDS),
-        ListColumn("games", Phrase("Plays"), lambda each: [game_cell(name) for name in each.row.games]),
+        ListColumn(
+            "games",
+            Phrase("Plays"),
+            lambda each: [game_cell(name) for name in each.row.games],
+            sort=start_of_json(LanguageModel.games),
+        ),
         ListColumn("for", Phrase("Used for"), lambda each: used_for(each.row), seen=COMMANDS),
         ListColumn("server", Phrase("Server"), lambda each: server_of(each.row), seen=COMMANDS),
         computed(

@@ -1,7 +1,10 @@
 """Pushes in lists."""
 
+from sqlalchemy import case
+
 from app.core.errors import Phrase
 from app.core.lists import Listing, attribute
+from app.jobs import states
 from app.jobs.listing import job_columns, job_items
 from app.models import Publication
 from app.publication.job import PUBLICATION
@@ -16,6 +19,7 @@ LIST: Listing[Publication] = Listing(
         attribute(Publication.sent_at, Phrase("Sent, UTC"), numeric=True, none=Phrase("not yet")),
         title=Phrase("What is published"),
         done=Phrase("Files"),
+        sort_done=case((Publication.status == states.DONE, Publication.files), else_=0),
     ),
     items=lambda session, rows: job_items(session, PUBLICATION, rows),
 )

@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Phrase
-from app.core.lists import ListColumn, Listing, Reference
+from app.core.lists import ListColumn, Listing, Reference, of_other
 from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
@@ -187,6 +187,7 @@ LIST: Listing[RecipeRun] = Listing(
         ListColumn("recipe", Phrase("Recipe"), lambda each: each.row.recipe, sort=RecipeRun.recipe),
         title=Phrase("Run"),
         done=Phrase("Steps done"),
+        sort_done=of_other(func.count(), (RecipeStep.run_id == RecipeRun.id) & RecipeStep.ended_at.is_not(None)),
     ),
     items=lambda session, rows: job_items(session, RECIPE, rows),
 )

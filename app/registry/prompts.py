@@ -4,12 +4,13 @@ import hashlib
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import String, func, select
 from sqlalchemy.orm import Session
 
-from app.core.errors import Invalid, NotFound, Phrase
-from app.core.lists import Code, ListColumn, Listing
+from app.core.errors import Invalid, NotFound, Phrase, Verbatim
+from app.core.lists import COMMANDS, Code, ListColumn, Listing, Reference, attribute
 from app.core.validation import is_storable
 from app.games.base import JSON
 from app.models import PromptRow
@@ -84,15 +85,35 @@ def _versions_of_prompt(session: Session, name: str) -> Sequence[PromptRow]:
     return session.scalars(select(PromptRow).where(PromptRow.name == name).order_by(PromptRow.version)).all()
 
 
+class PromptListItem(NamedTuple):
+    """A version of a prompt in a list."""
+
+    row: PromptRow
+
+
+def _link_to_matches(each: PromptListItem) -> Reference:
+    # Without their number: that would read all seats, which have no index by prompt.
+    named = each.row.reference
+    return Reference("matches of prompt", named, Phrase("matches with %(prompt)s", prompt=Verbatim(named)))
+
+
 LIST: Listing[PromptRow] = Listing(
     name="prompts",
     table=PromptRow,
-    columns=[
-        ListColumn("prompt", Phrase("Prompt"), lambda row: row.reference, sort=func.lower(PromptRow.name)),
-        ListColumn("text", Phrase("Text"), lambda row: row.text),
-        ListColumn("sha256", Phrase("SHA-256"), lambda row: Code(row.sha256[:12])),
-        ListColumn("created_at", Phrase("Added"), lambda row: row.created_at),
-        ListColumn("created_by", Phrase("By"), lambda row: row.created_by),
-    ],
-    items=lambda _session, rows: rows,
+    columns=(
+        ListColumn(
+            "prompt",
+            Phrase("Prompt"),
+            lambda each: each.row.reference,
+            sort=func.lower(PromptRow.name, type_=String),
+            notes=lambda each: [_link_to_matches(each)],
+        ),
+        ListColumn("text", Phrase("Text"), lambda each: each.row.text),
+        ListColumn(
+            "sha256", Phrase("SHA-256"), lambda each: Code(each.row.sha256[:12]), sort=PromptRow.sha256, seen=COMMANDS
+        ),
+        attribute(PromptRow.created_at, Phrase("Added, UTC"), numeric=True),
+        attribute(PromptRow.created_by, Phrase("By")),
+    ),
+    items=lambda _session, rows: [PromptListItem(row) for row in rows],
 )

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Select, exists, func, or_, select
+from sqlalchemy import ColumnElement, Integer, Select, case, exists, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from app.core.errors import Invalid, Phrase, either
-from app.core.lists import NOWHERE, PAGES, ListColumn, Listing, State, attribute
+from app.core.lists import NOWHERE, PAGES, ListColumn, Listing, State, attribute, of_other
 from app.games import find_game
 from app.jobs import states
 from app.jobs.listing import MARKS, job_columns
 from app.matches.counts import EndedAs, endings_of_rounds
-from app.models import LanguageModel, RoundRange, RoundRow
+from app.models import LanguageModel, MatchCount, RoundRange, RoundRow
 from app.registry import get_model
 from app.registry.listing import game_cell, model_name
 from app.rounds import lifecycle, ranges
@@ -245,13 +245,31 @@ def score(session: Session, round_id: int) -> MeanScores:
     return MeanScores(_mean_over_seats(ended), commonest, by_reason[commonest] / total)
 
 
+# As _mean_scores_of_rounds computes it for the rows of a page.
+_MEAN_SCORE = case(
+    (
+        RoundRow.matrix_id.is_(None),
+        of_other(
+            func.sum(MatchCount.points_0 + MatchCount.points_1)
+            / 2
+            / func.nullif(func.sum(MatchCount.scored), 0, type_=Integer),
+            MatchCount.round_id == RoundRow.id,
+        ),
+    )
+)
+
 LIST: Listing[RoundRow] = Listing(
     name=ROUND.plural,
     table=RoundRow,
     columns=job_columns(
         ROUND,
         ListColumn(
-            "score", Phrase("Score or outcome"), values=_mean_scores_of_rounds, none=Phrase("none yet"), seen=PAGES
+            "score",
+            Phrase("Score or outcome"),
+            values=_mean_scores_of_rounds,
+            sort=_MEAN_SCORE,
+            none=Phrase("none yet"),
+            seen=PAGES,
         ),
         ListColumn("game", Phrase("Game"), lambda line: game_cell(line.row.game), sort=RoundRow.game),
         ListColumn("models", Phrase("Models"), _players_cell, sort=model_name(RoundRow.model_0_id)),

@@ -139,7 +139,10 @@ LIST: Listing[Society] = Listing(
             sort=Society.config["setting"].as_string(),
         ),
         ListColumn(
-            "observers", Phrase("Observers"), lambda each: [observer["model"] for observer in each.row.observers]
+            "observers",
+            Phrase("Observers"),
+            lambda each: [observer["model"] for observer in each.row.observers],
+            sort=Society.observers[0]["model"].as_string(),
         ),
         title=Phrase("Society"),
         done=Phrase("Finished interactions"),

@@ -5,7 +5,7 @@ from typing import Any
 
 from flask import redirect, render_template, request, session, url_for
 from flask.typing import ResponseReturnValue
-from flask_babel import gettext
+from flask_babel import gettext, lazy_gettext
 from flask_login import current_user, login_required
 from sqlalchemy.orm import Session
 
@@ -13,16 +13,26 @@ from app import accounts
 from app.accounts import tokens
 from app.core.errors import AppError
 from app.core.extensions import reading
-from app.models import User
+from app.models import ApiToken, User
 from app.notices.causes import KINDS
 from app.notices.listing import STATES
 from app.notices.outbox import add_test, last_notices
 from app.notices.recipients import set_notices
 from app.web import passwords
+from app.web.admin.lists import ListPage, read_list, register_list
 from app.web.auth import PASSWORD_LIMITS, blueprint, enter_session, session_life
 from app.web.extensions import limiter
 from app.web.form_writes import write
 from app.web.seats import settings
+
+_TOKENS = ListPage(
+    tokens.LIST,
+    lazy_gettext("API tokens"),
+    endpoint="auth.account",
+    fixed={"_anchor": "tokens"},
+    where=lambda _session, _given: [ApiToken.user_id == current_user.id],
+)
+register_list(_TOKENS)
 
 
 @blueprint.get("/account")
@@ -116,6 +126,9 @@ def revoke_token(number: int) -> ResponseReturnValue:
 def _account_page(*, made: str | None = None, **errors: Any) -> str:
     """The page; `made` is a new token. `errors`: by field, and as `token` for a token."""
     with reading() as database:
+        listed = read_list(database, _TOKENS)
+        if listed.refused is not None:
+            raise listed.refused
         return render_template(
             "admin/account.html",
             asks_for_old=_asks_for_old(),
@@ -129,7 +142,7 @@ def _account_page(*, made: str | None = None, **errors: Any) -> str:
             last_notices=last_notices(database, current_user.id),
             notice_states=STATES,
             made=made,
-            tokens=tokens.tokens_of(database, current_user.id, datetime.now(UTC)),
+            tokens=listed,
             scopes=tokens.SCOPES,
             usual_days=tokens.USUAL_DAYS,
             most_days=tokens.MOST_DAYS,

@@ -1,5 +1,7 @@
 """Freeing the disk by page, command and API: what is said before, what pages say after, and the way back."""
 
+import csv
+import io
 import json
 import re
 from collections.abc import Callable
@@ -163,8 +165,16 @@ def test_the_command_lists_removes_and_puts_back(
         ("round", round_id), ("round", round_id + 1), ("dataset", dataset.id),
     }  # fmt: skip
     listed = flask("storage", "list", "--older-than", "30").stdout
+    assert listed.startswith("NAME ")
+    assert f"  round:{round_id}  " in listed
     assert "dataset:" not in listed
-    assert f"cannot go: dataset {dataset.reference} (" in listed
+    assert f"dataset {dataset.reference} (" in listed
+    things = [f"dataset:{dataset.id}", f"round:{round_id}", f"round:{round_id + 1}"]
+    for order, found in (("thing", things), ("-thing", things[::-1])):
+        printed = flask("storage", "list", "--sort", order, "--columns", "thing,name", "--csv").stdout
+        assert [line["thing"] for line in csv.DictReader(io.StringIO(printed))] == found
+    second = flask("storage", "list", "--sort", "thing", "--columns", "thing", "--limit", "1", "--offset", "1")
+    assert second.stdout.split() == ["THING", things[1]]
     checked = flask("storage", "clean", "--older-than", "30", "--check")
     assert checked.stdout.splitlines()[-1] == "Would remove 1 thing with 0.0 MB of files."
     assert removals(engine) == []

@@ -5,9 +5,11 @@ import html
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -15,7 +17,10 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine, select
 from sqlalchemy.orm import Session
 
-from app.accounts.tokens import RUN
+from app.accounts import create_user, tokens
+from app.accounts.tokens import LIST as TOKENS
+from app.accounts.tokens import READ, RUN
+from app.campaigns.step_names import EVALUATE, OF_BASE
 from app.cli.commands import LIST as COMMANDS
 from app.cli.commands import load_below
 from app.codebook import all_tables
@@ -24,16 +29,31 @@ from app.core.csv_tables import to_csv
 from app.core.extensions import reading, writing
 from app.core.lists import Listing
 from app.datasets.listing import LIST as DATASETS
-from app.job_kinds import JOB_KINDS
+from app.games import metrics_of
+from app.job_kinds import JOB_KINDS, find_kind
 from app.jobs import states
 from app.jobs.kind import fail
 from app.jobs.listing import list_of
 from app.matches import codings
+from app.matches.coding_list import LIST as CODINGS
 from app.matches.listing import LIST as MATCHES
 from app.matches.model_list import LIST as MODELS
-from app.models import RoundRow, TrainingJob, User
+from app.models import (
+    CodedMatch,
+    Coder,
+    Coding,
+    Dataset,
+    LanguageModel,
+    MatchCount,
+    MatchRow,
+    RecipeStep,
+    RoundRow,
+    TrainingJob,
+    User,
+)
 from app.notices.outbox import add_test
 from app.notices.recipients import set_notices
+from app.registry.prompts import LIST as PROMPTS
 from app.registry.prompts import add_prompt
 from app.studies.bots import job as rehearsals
 from app.studies.bots.spec import RehearsalSpec
@@ -52,6 +72,7 @@ from tests.societies import make_society
 from tests.waves import loaded_study, store_study
 
 OFTEN = 5  # jobs of each kind
+NOW = datetime.now(UTC)
 
 
 @pytest.fixture
@@ -77,6 +98,12 @@ def filled(app: Flask, engine: Engine) -> Engine:
         make_run(engine)
         with writing(engine) as session:
             rehearsals.create(session, RehearsalSpec(study="two-models", bots=1))
+            user = create_user(session, f"user-{number}", None, NOW)
+            scopes = [READ, *([RUN] if number % 2 else [])]
+            token, _ = tokens.create(session, user, "robot", scopes, 1, NOW - timedelta(days=number))
+            token.revoked_at = NOW if number == 2 else None
+            codings.create_coding(session, f"offers-{number}", "asks", "ann")
+            add_prompt(session, ("polite", "terse")[number % 2], f"Be number {number}.", "ann")
     return engine
 
 
@@ -99,15 +126,126 @@ def pages_of(engine: Engine, listing: Listing[object], sort: str) -> Iterator[li
 
 
 def test_every_order_has_each_line_once_and_is_the_same_page_by_page(filled: Engine) -> None:
-    for listing in (*map(list_of, JOB_KINDS), DATASETS, MATCHES, MODELS):
+    for listing in (*map(list_of, JOB_KINDS), DATASETS, MATCHES, MODELS, CODINGS, TOKENS, PROMPTS):
         sortable = [column.name for column in listing.columns if column.sort is not None]
-        assert len(sortable) > 5
+        assert len(sortable) >= (4 if listing is PROMPTS else 6)
         for sort in ("", *sortable, *(f"-{name}" for name in sortable)):
             with reading(filled) as session:
                 whole = [row.id for row in listing.read(session, listing.order(sort)).rows]
             paged = [number for page in pages_of(filled, listing, sort) for number in page]
             assert paged == whole, (listing.name, sort)
             assert len(whole) == len(set(whole)) >= (1 if listing is DATASETS else OFTEN)
+
+
+def rows_of(session: Session, kind: str) -> list[Any]:
+    """The jobs of a kind by number."""
+    table = find_kind(kind).table
+    return [*session.scalars(select(table).order_by(table.id))]
+
+
+def make_different(session: Session) -> None:
+    """Give the rows of a `filled` database other values, in other orders than their numbers."""
+    score_rounds_and_campaigns(session)
+    change_jobs(session)
+    add_datasets(session)
+    code_matches(session)
+
+
+def score_rounds_and_campaigns(session: Session) -> None:
+    for number, row in enumerate(rows_of(session, "round")[:OFTEN]):
+        points = (7.0, 2.0, 9.5, 4.0, 0.0)[number]
+        for part in (1, 2):  # of two endings
+            counted = {"source": "selfplay", "reason": f"ending {part}", "imported_0": False, "imported_1": False}
+            counted |= {"matches": part, "scored": part, "points_0": part * points, "points_1": part * points}
+            session.add(MatchCount(round_id=row.id, game=row.game, **counted))
+    for number, row in enumerate(rows_of(session, "campaign")):
+        for iteration in range(number % 2 + 1):  # that of the base, and one
+            score = {"value": (number * 3 + iteration) % 5, "low": None, "high": None, "n": 4}
+            figures = {metrics_of(row.game).headline.name: score}
+            name = EVALUATE if iteration else EVALUATE + OF_BASE
+            step(session, "campaign_id", row.id, iteration, name=name, figures=figures)
+
+
+def change_jobs(session: Session) -> None:
+    session.scalars(select(LanguageModel).where(LanguageModel.name == "base")).one().games = ["chess", "negotiation"]
+    for number, row in enumerate(rows_of(session, "publication")):
+        row.status, row.files = (states.DONE, 9 - number) if number % 2 else (states.WAITING, 12)
+    for number, row in enumerate(rows_of(session, "recipe")):
+        for place in range((2, 4, 0, 3, 1)[number]):
+            step(session, "run_id", row.id, place, name="play", ended_at=NOW if place else None)
+    for number, row in enumerate(rows_of(session, "benchmark")):
+        row.tasks = [("c", "a", "d", "b", "a")[number], "e"]
+    for number, row in enumerate(rows_of(session, "society")):
+        row.observers = [{"model_id": None, "model": f"observer-{(number * 3) % OFTEN}"}]
+
+
+def add_datasets(session: Session) -> None:
+    dataset = session.scalars(select(Dataset)).one()
+    copied = ("name", "kind", "sha256", "size", "rows", "words", "own_words", "figures", "created_at")
+    first = dataset.spec["rounds"][0]
+    session.get_one(RoundRow, first).name = "morning"
+    for version, spec in enumerate((
+        {"imported": {"file": "zebra.jsonl"}},
+        {"society": {"society_id": 1, "name": "village"}},
+        {"best_of": {"dataset": "apples@1", "dataset_id": dataset.id}},
+    ), 2):  # fmt: skip
+        session.add(Dataset(version=version, spec=spec, **{name: getattr(dataset, name) for name in copied}))
+
+
+def code_matches(session: Session) -> None:
+    matches = session.scalars(select(MatchRow.id)).all()
+    for number, coding in enumerate(session.scalars(select(Coding).order_by(Coding.id))):
+        for place, match_id in enumerate(matches[: (2, 0, 3, 1, 4)[number]]):
+            session.add(CodedMatch(coding_id=coding.id, match_id=match_id, place=place))
+        for name in (f"coder-{9 - number}", "coder-99")[: number % 3]:
+            session.add(Coder(coding_id=coding.id, name=name))
+
+
+def step(session: Session, owner: str, number: int, place: int, **said: Any) -> None:
+    values = {"iteration": place} if place else {}
+    row = RecipeStep(key=f"step-{place}", place=place, values=values, spec={}, begun_at=NOW, **{owner: number}, **said)
+    session.add(row)
+
+
+def test_a_column_is_sorted_by_what_it_shows(filled: Engine) -> None:
+    with writing(filled) as session:
+        make_different(session)
+    by_kind = (
+        ("round", "score"), ("campaign", "score"), ("publication", "done"), ("recipe", "done"), ("benchmark", "tasks"),
+        ("society", "observers"),
+    )  # fmt: skip
+    others = (
+        (DATASETS, "kept"), (MODELS, "games"), (CODINGS, "matches"), (CODINGS, "coders"), (TOKENS, "state"),
+        (PROMPTS, "prompt"), (PROMPTS, "created_at"),
+    )  # fmt: skip
+    for listing, name in (*((list_of(find_kind(kind)), name) for kind, name in by_kind), *others):
+        column = listing.column(name, "sort")
+        for order in (name, f"-{name}"):
+            with reading(filled) as session:
+                lines = listing.lines(session, [column], listing.order(order))
+                shown = [line[name] for line in lines if line[name] not in (None, [])]
+                whole = [row.id for row in listing.read(session, listing.order(order)).rows]
+            assert shown == sorted(shown, reverse=order != name), (listing.name, order)
+            assert [number for page in pages_of(filled, listing, order) for number in page] == whole
+            assert len({*map(str, shown)}) > 1, (listing.name, name)
+
+
+def test_datasets_are_sorted_by_the_name_of_their_origin_and_tokens_by_their_scopes(filled: Engine) -> None:
+    with writing(filled) as session:
+        make_different(session)
+    with reading(filled) as session:
+        origins = [next(iter(line["origin"])) for line in lines_of(session, DATASETS, "origin")]
+        assert [origins[0], *origins[2:]] == ["the best responses of apples@1", "society 1", "the file zebra.jsonl"]
+        assert "round" in origins[1]
+        scopes = [line["scopes"] for line in lines_of(session, TOKENS, "-scopes")]
+    assert scopes == [[READ]] * 3 + [[READ, RUN]] * 2
+
+
+def lines_of(session: Session, listing: Listing[Any], name: str) -> list[Mapping[str, Any]]:
+    """The lines of a list in that order, with that column alone."""
+    order = listing.order(name)
+    assert order.column is not None
+    return [*listing.lines(session, [order.column], order)]
 
 
 def test_what_has_no_value_comes_last_in_both_directions(filled: Engine) -> None:
@@ -136,7 +274,7 @@ def test_a_heading_sorts_and_leads_through_all_pages(
 
 
 @pytest.mark.parametrize(
-    "query", ["sort=colour", "sort=score", "sort=done&before=x", "sort=done&before=1~y", "format=pdf"]
+    "query", ["sort=colour", "sort=tags", "sort=done&before=x", "sort=done&before=1~y", "format=pdf"]
 )
 def test_an_order_that_cannot_be_is_refused_with_a_line(client: FlaskClient, query: str) -> None:
     answer = client.get(f"/admin/rounds?{query}")

@@ -192,6 +192,12 @@ def test_prompts_are_added_and_shown_by_page_and_command(app: Flask, engine: Eng
     assert "kind@1" in flask(app, "prompt", "list").stdout
     page = client.get("/admin/models/prompts").text
     assert page.index("kind@2") < page.index("kind@1")
+    assert 'href="/admin/matches?prompt=kind@2">Matches with kind@2</a>' in page
+    oldest_first = client.get("/admin/models/prompts?sort=created_at").text
+    assert oldest_first.index("kind@1") < oldest_first.index("kind@2")
+    lines = client.get("/admin/models/prompts?sort=prompt&format=csv").text
+    assert lines == flask(app, "prompt", "list", "--sort", "prompt", "--csv").stdout
+    assert client.get("/admin/models/prompts?sort=colour").status_code == 400
     assert flask(app, "prompt", "add", "kind").exit_code == 2
     with reading(engine) as session:
         assert session.scalars(select(PromptRow.created_by).order_by(PromptRow.id)).all() == [

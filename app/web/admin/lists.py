@@ -73,7 +73,8 @@ class ListFilter:
 class ListPage:
     """What the page of a list shows around its lines; all texts are lazy.
 
-    path: below that of all admin pages; also its endpoint. prefix: of its URL parameters, if the page has several
+    path: below that of all admin pages; also its endpoint. endpoint: of the page that has the list, if that is not an
+    admin page. prefix: of its URL parameters, if the page has several
     lists. new: links to forms: endpoints, and the label of each button. about: what the list holds, shown while it is
     empty, and `first` the button there. command: the same in a terminal. compare: where ticked lines are compared, an
     endpoint that takes `compared` in its URL and their numbers as `ticked`. called: the name of a line in the
@@ -84,7 +85,8 @@ class ListPage:
 
     listing: Listing[Any]
     title: Any
-    path: str
+    path: str = ""
+    endpoint: str = ""
     prefix: str = ""
     new: Sequence[tuple[str, Any]] = ()
     intro: Any = ""
@@ -143,7 +145,8 @@ class ListView:
         if self.page is None or request.endpoint is None:
             raise LookupError("lines without a page have no address")
         own = {f"{self.page.prefix}{name}": value for name, value in asked.items()}
-        return url_for(request.endpoint, **{**(request.view_args or {}), **self.page.fixed, **self.given, **own})
+        of_page = {} if self.page.endpoint else request.view_args or {}
+        return url_for(self.page.endpoint or request.endpoint, **{**of_page, **self.page.fixed, **self.given, **own})
 
 
 def add_list(page: ListPage) -> None:
@@ -297,12 +300,13 @@ def choose_columns(name: str) -> ResponseReturnValue:
     """Save the columns that the reader has ticked for this list; without any, the default ones apply."""
     if name not in _PAGES:
         raise NotFound("list", expected=either(_PAGES), got=name)
-    listing = _PAGES[name].listing
-    chosen = [listing.column(each, "column").name for each in request.form.getlist("column")]
+    page = _PAGES[name]
+    chosen = [page.listing.column(each, "column").name for each in request.form.getlist("column")]
     number = current_user.id
     write(lambda session: _store_chosen_columns(session.get_one(User, number), name, chosen))
     home, back = url_for("admin.home"), request.form.get("back", "")
-    return redirect(back if back.startswith(home) and "\\" not in back else home + _PAGES[name].path, 303)
+    own = url_for(page.endpoint) if page.endpoint else home + page.path
+    return redirect(back if back.startswith((home, own)) and "\\" not in back else own, 303)
 
 
 def _store_chosen_columns(user: User, name: str, chosen: Sequence[str]) -> None:
