@@ -184,7 +184,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(app: Flask, base: 
         (("--demonstrations", "7"), "demonstrations: expected"),
         (
             ("--held-out", str(held)),
-            "held_out: expected questions that the societies are not asked, got 'What can I do about a cat?'",
+            "--held-out: expected questions that the societies are not asked, got 'What can I do about a cat?'",
         ),
         (("--import", "x.json"), "--import: expected --import FILE and --format beside each other"),
     ):

@@ -310,7 +310,7 @@ def test_the_command_line_takes_a_preset_and_what_differs_from_it(
     for flags, says in (
         (["--start-train", "epochs=2"], "--start-train: expected a teacher or a dataset to start from, got neither"),
         (["--method", "stable-alignment"], "method: expected sft or offline-po or sft-kl, got stable-alignment, which"),
-        (["--start-data", "mine"], "start_data: expected a whole number"),
+        (["--start-data", "mine"], "--start-data: expected a whole number"),
         (["--rounds", "0"], "--rounds: expected a whole number from 1 to 100, got '0'"),
         (["--train", "epochs=no"], "--train epochs: expected a number above 0, got 'no'"),
         (["--top-k", "0"], "--top-k: expected none or a whole number from 1 to 100000, got '0'"),
