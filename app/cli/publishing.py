@@ -75,13 +75,15 @@ def _card(kind: str) -> click.Command:
 _PUBLIC = click.option("--public", "visibility", flag_value=PUBLIC, help=f"The same as --visibility {PUBLIC}.")
 
 
+_PUSHES = {MODEL: "`flask model push` pushes those", DATASET: "`flask dataset push` pushes those"}
+
+
 def _push_command(kind: str) -> click.Command:
     other = DATASET if kind == MODEL else MODEL
 
     def push(spec: PublicationSpec, yes: bool, dry_run: bool, queue: bool, as_json: bool) -> None:
         if getattr(spec, other) is not None:  # which only a file can say
-            remedy = f"`flask {other} push` pushes those"
-            raise Invalid(other, expected=f"none, but a {kind}", got=getattr(spec, other), remedy=remedy)
+            raise Invalid(other, expected=f"none, but a {kind}", got=getattr(spec, other), remedy=_PUSHES[other])
         if queue and spec.place.folder is not None:
             raise Invalid("--queue", expected="a repository: a folder is written here", got=spec.to)
         ensure_database()

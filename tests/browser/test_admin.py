@@ -168,7 +168,7 @@ def test_a_match_is_replayed_with_the_keyboard(parlor: Stack, admin: Page, playe
     expect(admin.get_by_role("link", name="Previous")).to_be_focused()
     admin.locator("#at").press("ArrowRight")
     expect(where).to_have_text("Event 2 of 3")
-    expect(admin.locator("#at")).to_have_attribute("aria-valuetext", "Event 2 of 3, First, message")
+    expect(admin.locator("#at")).to_have_attribute("aria-valuetext", "Event 2 of 3, First seat, message")
     admin.get_by_label("Pace").press("ArrowRight")  # it belongs to the field
     admin.wait_for_timeout(100)
     expect(where).to_have_text("Event 2 of 3")

@@ -89,7 +89,7 @@ def test_a_field_is_added_in_one_place(app: Flask) -> None:
     with pytest.raises(Invalid) as wrong:
         Longer.read({"model": "a", "tasks": "b", "patience": "0"})
     assert refusal(Longer, wrong.value).field == "patience"
-    assert "| `patience` | 5 | Patience: Minutes that an item may take. |" in table(Longer)
+    assert "| `patience` | 5 | Patience: Minutes that an item may take. 1 to 60. |" in table(Longer)
 
 
 class Kinder(AnswerSampling):
@@ -124,7 +124,7 @@ def test_a_nested_field_and_a_list_are_added_in_one_place(app: Flask) -> None:
     with pytest.raises(Invalid) as wrong:
         Closer.read({"model": "a", "base": "b", "raters": ["c"], "sampling": {"kindness": 0}})
     assert refusal(Closer, wrong.value).field == "answer_kindness"
-    assert "| `sampling.kindness` | 2 | Kindness: Of every answer. |" in table(Closer)
+    assert "| `sampling.kindness` | 2 | Kindness: Of every answer. 1 to 3. |" in table(Closer)
 
 
 @pytest.mark.parametrize(
