@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from app.assessments.spec import MOST_RATERS, AnswerSampling, sampling_field
 from app.core.errors import Invalid, either
@@ -150,11 +150,6 @@ class AlignmentSpec(JobSpec):
     def in_place(cls, raw: Mapping[str, Any]) -> Mapping[str, Any]:
         """The fields with their seed, which may be among the settings."""
         return with_seed(raw, "society")
-
-    @classmethod
-    def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:
-        """Read the spec as any other, except that the seed may be among the settings."""
-        return super().read(cls.in_place(raw), at)
 
     @classmethod
     def of_version(cls, _before: int, fields: dict[str, Any]) -> dict[str, Any]:

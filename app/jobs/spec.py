@@ -180,6 +180,11 @@ class JobSpec(SpecPart):
         return cls.read(fields)
 
     @classmethod
+    def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:
+        """As for every part, with the fields in place."""
+        return super().read(cls.in_place(raw), at)
+
+    @classmethod
     def in_place(cls, raw: Mapping[str, Any]) -> Mapping[str, Any]:
         """The given fields, each where the spec has it, if it may be given elsewhere, too. Raises Invalid."""
         return raw

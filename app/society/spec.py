@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -154,11 +154,6 @@ class SocietySpec(JobSpec):
     def in_place(cls, raw: Mapping[str, Any]) -> Mapping[str, Any]:
         """The fields with their seed, which may be among the settings."""
         return with_seed(raw, "config")
-
-    @classmethod
-    def read(cls, raw: Mapping[str, Any], at: str = "") -> Self:
-        """Read the spec as any other, except that the seed may be among the settings."""
-        return super().read(cls.in_place(raw), at)
 
     @property
     def world(self) -> SocietyConfig:
