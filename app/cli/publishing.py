@@ -73,8 +73,6 @@ def _card(kind: str) -> click.Command:
 
 # The one option beside those of the spec: a second spelling, kept because it is short and was there first.
 _PUBLIC = click.option("--public", "visibility", flag_value=PUBLIC, help=f"The same as --visibility {PUBLIC}.")
-
-
 _PUSHES = {MODEL: "`flask model push` pushes those", DATASET: "`flask dataset push` pushes those"}
 
 

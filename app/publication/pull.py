@@ -19,9 +19,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.core.config import Settings
-from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim, either
+from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.core.extensions import Transact
 from app.core.files import FETCHED, private_folder, temporary_beside
+from app.core.validation import choice_of
 from app.datasets import row_import
 from app.datasets.importers.spec import DatasetImportSpec
 from app.finetuning.config import check_model_name
@@ -80,8 +81,8 @@ def pull_model(
     `games` are the games that it is to play, if there is no manifest that says so. Raises AppError; what was asked for
     is checked before anything is fetched.
     """
-    if (unknown := next((game for game in games if game not in GAMES), None)) is not None:
-        raise Invalid("games", expected=either(GAMES), got=unknown)
+    for game in games:
+        choice_of(GAMES, game, "games")
     if name:
         transact(lambda session: _check_new(session, settings.home, name))
     with _fetched(settings, place, MODEL, tell) as found:
