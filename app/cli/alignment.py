@@ -61,7 +61,7 @@ class _AlignmentCommands(JobCommands[Alignment]):
     help = "Train a model on a society of agents, and have raters compare it with the model before."
     none_yet = "No alignments yet: flask alignment run --base MODEL --observers MODEL"
     resume_help = "Resume an alignment that failed, was cancelled or interrupted, from its last step."
-    cancel_help = "Cancel an alignment and its current training, society or assessment. Its results so far are kept."
+    cancel_help = "Cancel an alignment and its current training, society or assessment. Finished results are kept."
     show_help = "Show one alignment: its jobs, and the assessment of its model beside the one before."
     list_help = "Show the alignments, the latest first."
 

@@ -53,7 +53,7 @@ class _AssessmentCommands(JobCommands[Assessment]):
     help = "Have raters rate two models' answers to held-out questions."
     none_yet = "No assessments yet: flask assessment run MODEL BASE --raters NAME --questions FILE"
     resume_help = "Resume an assessment that failed, was cancelled or interrupted."
-    cancel_help = "Cancel an assessment. Answers and ratings so far are kept, and it can be resumed."
+    cancel_help = "Cancel an assessment. It keeps its answers and ratings and can be resumed."
     show_help = "Show the ratings: both models, and their paired difference with its 95 % interval."
     list_help = "Show the assessments, the latest first."
     show_options = (click.option("--csv", "as_csv", is_flag=True, help="Print CSV: a row per aspect and rater."),)

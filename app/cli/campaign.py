@@ -63,7 +63,7 @@ class _CampaignCommands(JobCommands[Campaign]):
     help = "Train a model repeatedly on its own matches."
     none_yet = f"No campaigns yet: flask campaign run --game {next(iter(GAMES))} --base tiny-base"
     resume_help = "Resume a campaign that failed, was cancelled or interrupted, from its last step."
-    cancel_help = "Cancel a campaign and its current round or training. Its results so far are kept."
+    cancel_help = "Cancel a campaign and its current round or training. Finished results are kept."
     show_help = "Show the results of a campaign's models, each with its 95 % interval."
     list_help = "Show the campaigns, the latest first."
     show_options = (

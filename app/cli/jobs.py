@@ -49,7 +49,7 @@ class JobCommands(Generic[R]):
     help = ""
     none_yet = "None yet."
     resume_help = "Resume a job that failed, was cancelled or interrupted."
-    cancel_help = "Cancel a job. Its results so far are kept, and it can be resumed."
+    cancel_help = "Cancel a job. It keeps its results and can be resumed."
     show_help = "Show a job: its settings and its progress."
     list_help = "List the jobs, the latest first."
     resume_options: Sequence[Decorator] = ()  # extra options of a subclass's `resume`, `cancel` and `show`

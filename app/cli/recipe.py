@@ -127,7 +127,7 @@ class _RecipeCommands(JobCommands[RecipeRun]):
     help = "Run experiments of many jobs, each described by a file of steps."
     none_yet = "No runs yet: flask recipe run data/recipes/lm-selfplay.yaml --set base=tiny-base"
     resume_help = "Resume a run that failed, was cancelled or interrupted, from its last step."
-    cancel_help = "Cancel a run and its current job. Its results so far are kept."
+    cancel_help = "Cancel a run and its current job. Finished results are kept."
     show_help = "Show one run: its steps, their jobs, and what they gave."
     list_help = "Show the runs, the latest first."
 

@@ -68,7 +68,7 @@ class _RoundCommands(JobCommands[RoundRow]):
     help = "Have models play rounds of matches against each other."
     none_yet = f"No rounds yet: flask round run {next(iter(GAMES))} --models scripted scripted --matches 100"
     resume_help = "Play what is left of a round that was cancelled, interrupted or stopped."
-    cancel_help = "Cancel a round. Matches played so far are kept, and the rest can be resumed."
+    cancel_help = "Cancel a round. Finished matches are kept, and the rest can be resumed."
     show_help = "Show one round: what is played, and how far it is."
     list_help = "Show the rounds, the latest first. A cross-play is one line; as JSON, it is all of its rounds."
     resume_options = cancel_options = (_whole,)

@@ -42,7 +42,7 @@ class _SocietyCommands(JobCommands[Society]):
     help = "Run agents on a grid that answer, criticise and revise; build training data from it."
     none_yet = "No societies yet: flask society run --agents MODEL --observers MODEL"
     resume_help = "Resume a society that failed, was cancelled or interrupted."
-    cancel_help = "Cancel a society. Its results so far are kept, and it can be resumed."
+    cancel_help = "Cancel a society. It keeps its results and can be resumed."
     show_help = "Show one society: its settings, and the mean ratings of each iteration."
     list_help = "Show the societies, the latest first."
 
