@@ -22,9 +22,14 @@ def flask(home: Path, *arguments: str) -> str:
     return done.stdout
 
 
+def campaigns_of(home: Path) -> list[dict[str, Any]]:
+    """The output of `flask campaign list --json`."""
+    return list(json.loads(flask(home, "campaign", "list", "--json")))
+
+
 def run_campaign(home: Path, name: str, *options: str) -> tuple[dict[str, Any], bool]:
     """The output of `flask campaign run --json` for the named campaign, and whether it had been started before."""
-    begun = [each for each in json.loads(flask(home, "campaign", "list", "--json")) if each["name"] == name]
+    begun = [each for each in campaigns_of(home) if each["name"] == name]
     if begun:
         command = ["show" if begun[0]["status"] == "done" else "resume", str(begun[0]["campaign_id"])]
     else:

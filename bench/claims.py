@@ -8,6 +8,8 @@ Then the base and the final model play one match on each context of test: with t
 with `scripted` in either seat. These matches are exported and scored by `bench.last_offers`, which knows nothing of the
 product. Figures and matches are kept in bench/measured/claims; of a seed that is there nothing is run again.
 
+A campaign that stops because its filter keeps nothing of a round ends there, and its last model is measured.
+
 Several of these commands may run side by side with different seeds, best with OMP_NUM_THREADS=1; with all of them named
 it prints the tables. `--variant NAME` runs a control or another method: campaigns with the fields of that name in
 bench/claims.yaml. Controls that train nothing are in `bench.claims_controls`.
@@ -33,7 +35,7 @@ import scipy.stats
 from app.core.config import ROOT
 from app.core.files import temporary_beside
 from app.core.yaml_reader import read_yaml
-from bench.campaign_homes import flask, run_campaign
+from bench.campaign_homes import campaigns_of, flask, run_campaign
 from bench.last_offers import Match, figures, matches_of
 
 BASE = "little-base"
@@ -42,6 +44,7 @@ HEADLINE = "campaign"  # the unchanged variant
 SPEC = Path(__file__).with_name("claims.yaml")
 MEASURED = ROOT / "bench" / "measured" / "claims"
 OF_STAGE = 1_000  # added to a seed for each stage after the first
+NOTHING_KEPT = "expected to keep at least one transcript"  # why a campaign stopped whose filter kept nothing
 PLAYED, GREEDY, SCRIPTED = "at temperature 1", "greedy", "against scripted"
 CONDITIONS = {PLAYED: ("--temperature", "1"), GREEDY: ("--greedy",), SCRIPTED: ("--temperature", "1", "--swap-seats")}
 Result = Mapping[str, Any]
@@ -107,8 +110,8 @@ def main() -> None:
 def stages_of(spec: Path, variant: str = HEADLINE) -> list[dict[str, Any]]:
     """The fields of each stage's campaign: the shared ones, its own, and those that the variant changes.
 
-    A variant may have `stages` of its own, or be `like` another one with changes to its `last_stage`. Raises SystemExit
-    for a variant that is not in the spec.
+    A variant may have `stages` of its own or only the first so many, or be `like` another one with changes to its
+    `last_stage`. Raises SystemExit for a variant that is not in the spec.
     """
     fields = dict(read_yaml(spec).value)
     variants = {HEADLINE: {}, **fields.pop("variants", {})}
@@ -119,7 +122,8 @@ def stages_of(spec: Path, variant: str = HEADLINE) -> list[dict[str, Any]]:
         *first, last = stages_of(spec, changed["like"])
         return [*first, {**last, **changed["last_stage"]}]
     own = fields.pop("stages")
-    return [{**fields, **each, **changed} for each in changed.pop("stages", own)]
+    stages = changed.pop("stages", len(own))
+    return [{**fields, **each, **changed} for each in (own[:stages] if isinstance(stages, int) else stages)]
 
 
 class CampaignOfSeed:
@@ -147,15 +151,17 @@ class CampaignOfSeed:
         if not kept.exists():
             register(self._home, BASE, BASE_FOLDER)
             began, before = time.monotonic(), _processor_seconds()
-            model, by_iteration, interrupted = BASE, list[float](), False
+            model, by_iteration, interrupted, stopped = BASE, list[float](), False, None
             for stage, fields in enumerate(self._stages, 1):
                 campaign, begun = self._run(stage, {**fields, "base": model})
-                model, interrupted = campaign["results"][-1]["model"], interrupted or begun
+                trained = [each for each in campaign["results"] if each["model"] is not None]
+                model, interrupted = trained[-1]["model"], interrupted or begun
                 by_iteration += [
-                    each["figures"]["score_mean"]["value"]
-                    for each in campaign["results"]
-                    if each["iteration"] or stage == 1
+                    each["figures"]["score_mean"]["value"] for each in trained if each["iteration"] or stage == 1
                 ]
+                if campaign["status"] != "done":
+                    stopped = campaign["error"]
+                    break
             found = {
                 "seed": self._seed,
                 "models": {"base": BASE, "last": model},
@@ -165,18 +171,28 @@ class CampaignOfSeed:
                 "processor_minutes": (_processor_seconds() - before) / 60,
                 "memory_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024,
                 "by_iteration": by_iteration,
+                "stopped": stopped,
             }
             with temporary_beside(kept) as draft:
                 draft.write_text(json.dumps(found, indent=1), encoding="utf-8")
         return dict(json.loads(kept.read_text(encoding="utf-8")))
 
     def _run(self, stage: int, fields: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-        spec = self._home / f"stage-{stage}.json"
+        """The campaign, and whether it had been started before.
+
+        One that stopped because its filter kept nothing of a round is over, too: the model that played it is its last.
+        """
+        spec, name = self._home / f"stage-{stage}.json", f"stage-{stage}"
         spec.write_text(json.dumps(fields), encoding="utf-8")
-        return run_campaign(
-            self._home, f"stage-{stage}",
-            "--spec", str(spec), "--seed", str(self._seed + OF_STAGE * (stage - 1)), *self._options,
-        )  # fmt: skip
+        try:
+            seed = str(self._seed + OF_STAGE * (stage - 1))
+            return run_campaign(self._home, name, "--spec", str(spec), "--seed", seed, *self._options)
+        except SystemExit:
+            number = next(each["campaign_id"] for each in campaigns_of(self._home) if each["name"] == name)
+            campaign = dict(json.loads(flask(self._home, "campaign", "show", str(number), "--json")))
+            if NOTHING_KEPT not in (campaign["error"] or ""):
+                raise
+            return campaign, False
 
     def _measured(self, which: str, model: str) -> dict[str, dict[str, float]]:
         """By condition: the figures of `bench.last_offers` for the exported matches, and the model's own points."""

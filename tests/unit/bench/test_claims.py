@@ -58,6 +58,7 @@ def test_each_stage_has_the_fields_of_all_and_its_own(tmp_path: Path) -> None:
     spec.write_text(
         "matches: 10\nfilter: all\nstages:\n  - iterations: 2\n  - {matches: 5, filter: nonzero}\n"
         "variants:\n  unfiltered: {filter: all}\n  short: {seed: 1, stages: [{matches: 3}]}\n"
+        "  first: {stages: 1, filter: nonzero}\n"
         "  late: {like: unfiltered, last_stage: {control: random_rows}}\n",
         "utf-8",
     )
@@ -65,6 +66,7 @@ def test_each_stage_has_the_fields_of_all_and_its_own(tmp_path: Path) -> None:
     assert stages_of(spec) == [first, {"matches": 5, "filter": "nonzero"}]
     assert stages_of(spec, "unfiltered") == [first, {"matches": 5, "filter": "all"}]
     assert stages_of(spec, "short") == [{"matches": 3, "filter": "all", "seed": 1}]
+    assert stages_of(spec, "first") == [{**first, "filter": "nonzero"}]
     assert stages_of(spec, "late") == [first, {"matches": 5, "filter": "all", "control": "random_rows"}]
-    with pytest.raises(SystemExit, match="expected campaign or unfiltered or short or late, got unfilterd"):
+    with pytest.raises(SystemExit, match="expected campaign or unfiltered or short or first or late, got unfilterd"):
         stages_of(spec, "unfilterd")
