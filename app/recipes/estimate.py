@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
+from app.assessments import estimate as assessments
 from app.assessments.spec import AssessmentSpec
 from app.benchmarks.spec import BenchmarkSpec
 from app.core.errors import AppError
@@ -25,8 +26,7 @@ from app.registry import get_model
 from app.rounds import estimate as rounds
 from app.rounds.lifecycle import USUAL_MATCHES
 from app.rounds.spec import RoundSpec
-from app.society import estimate as societies
-from app.society.config import SocietyConfig
+from app.society.estimate import ChatStatistics
 from app.society.lifecycle import estimated
 from app.society.spec import SocietySpec
 
@@ -103,7 +103,7 @@ class _Reckoner:
     def __init__(self, session: Session, plan: RecipePlan, texts: Mapping[str, str]) -> None:
         self._session, self._plan, self._texts = session, plan, texts
         self._habits: dict[tuple[str, str], rounds.CallStatistics] = {}
-        self._chats: dict[str, societies.ChatStatistics] = {}
+        self._chats: dict[str, ChatStatistics] = {}
 
     def amount(self, step: PlannedStep) -> StepAmount:
         """The amounts of one step."""
@@ -175,26 +175,13 @@ class _Reckoner:
         return StepAmount(cost=0.0 if model.kind == LOCAL else None, seconds=None)
 
     def _of_assessment(self, step: PlannedStep, draft: AssessmentSpec) -> StepAmount:
-        """Each question takes two answers, and of each rater two ratings of either answer."""
         questions = len(files_of(draft, self._texts)["questions"].questions)
         named = {field: with_made(step.fields.get(field), self._stand_in) for field in ("model", "base", "raters")}
-        times: dict[str, float] = {}
-        for name, often in ((named["model"], 1), (named["base"], 1), *((each, 4) for each in named["raters"])):
-            times[name] = times.get(name, 0) + often * questions
-        models = {name: self._model_by_name(name) for name in times}
+        calls = assessments.calls_by_model(questions, **named)
+        models = {name: self._model_by_name(name) for name in calls}
         for name, model in models.items():
             if name not in self._chats:
-                self._chats[name] = societies.call_statistics(self._session, model, SocietyConfig(seed=0))
-        habits = {name: self._chats[name] for name in models}
+                self._chats[name] = assessments.habit_of(self._session, model)
         channels = {name: rounds.channel_of(model) for name, model in models.items()}
-        callers = {name: often for name, often in times.items() if not channels[name].scripted}
-        tokens, cost = rounds.tokens_and_cost(callers, habits, channels)
-        seconds = [often * habits[name].latency / channels[name].at_once for name, often in callers.items()]
-        return StepAmount(
-            0,
-            round(sum(times.values())),
-            round(sum(each.prompt for each in tokens.values())),
-            round(sum(each.completion for each in tokens.values())),
-            cost,
-            max([sum(times.values()) / societies.SCRIPTED_A_SECOND, *seconds]),
-        )
+        found = assessments.estimate(questions, calls, self._chats, channels)
+        return StepAmount(0, found.calls, found.prompt_tokens, found.completion_tokens, found.cost, found.seconds)

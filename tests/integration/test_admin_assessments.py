@@ -4,7 +4,7 @@ import csv
 import html
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from app.assessments.job import ASSESSMENT
 from app.core.config import Settings
-from app.core.extensions import reading, writing
+from app.core.extensions import db, reading, writing
 from app.jobs import states
 from app.jobs.kind import fail
 from app.models import Assessment, RecipeStep
@@ -103,6 +103,26 @@ def test_an_assessment_is_started_runs_and_shows_what_the_command_line_prints(
     assert table.text == flask(app, "assessment", "show", "1", "--csv").stdout
     [alignment, engagement] = csv.DictReader(io.StringIO(table.text))
     assert (alignment["rater"], alignment["difference"], engagement["questions"]) == (JUDGE, "4", "12")
+
+
+def test_an_estimate_starts_nothing_and_a_dear_assessment_is_asked_about(
+    make_app: Callable[..., Flask], stub: StubServer, enqueued_jobs: list[tuple[str, int]]
+) -> None:
+    app = make_app(CONFIRM_COST=0.001)
+    with app.app_context():
+        add_chat_models(db.engine, stub.url, "paid", "cheap", price_in=1, price_out=2)
+    client = signed_in(app)
+    paid = {**FORM, "model": "paid", "base": "cheap", "raters": "paid"}
+    told = texts(client.post("/admin/assessments/new", data={**paid, "action": "estimate"}).text)
+    assert "Questions, at most 12 Calls, about 72" in told  # two answers to each, and four ratings
+    assert "paid: was never called in a society, so typical figures are used." in told
+    asked = client.post("/admin/assessments/new", data=paid)
+    assert (asked.status_code, enqueued_jobs) == (200, [])
+    assert "Press Start again to confirm." in texts(asked.text)
+    agreed = re.search(r'name="agreed" value="([^"]+)"', asked.text)
+    assert agreed
+    assert client.post("/admin/assessments/new", data={**paid, "agreed": agreed[1]}).status_code == 303
+    assert enqueued_jobs == [("assessment", 1)]
 
 
 @pytest.mark.parametrize(
