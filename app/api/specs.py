@@ -6,7 +6,7 @@ A program runs elsewhere, so a file name on this machine would mean nothing to i
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
-from app.core.errors import FieldError, Invalid, either
+from app.core.errors import AppError, Invalid, either, refusals_of
 from app.core.validation import Schema
 from app.games import find_game
 from app.jobs.creation import creation_of
@@ -70,7 +70,11 @@ def _read_file(name: str, file: TextFile, given: Any) -> Any:
     own, others = (given, {}) if file.with_files is None else _with_others(name, given)
     text, called = _text_of(name, own, None if file.shipped is None else SHIPPED)
     content = text.encode(errors="replace")
-    found = file.parse(content, called) if file.in_process else _of_field(name, file.parse, content, called)
+    try:
+        found = file.parse(content, called) if file.in_process else _of_field(name, file.parse, content, called)
+    except AppError as error:
+        error.field = name  # which another process does not know
+        raise
     return found if file.with_files is None else file.with_files(found, others)
 
 
@@ -116,10 +120,8 @@ def _text_of(name: str, given: Any, word: str | None) -> tuple[str, str]:
 
 def _of_field(name: str, read: Any, *arguments: Any) -> Any:
     """What `read` returns; its refusals become errors of the field."""
-    try:
+    with refusals_of(name):
         return off_loop(read, *arguments)
-    except FieldError as error:
-        raise type(error)(name, **error.parts) from None
 
 
 def _asks_for_material(spec: type[SpecPart]) -> bool:

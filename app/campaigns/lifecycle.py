@@ -50,7 +50,7 @@ def create(
     anything else that cannot be run.
     """
     play, held = material
-    base = find_round_model(session, spec.game, spec.base)
+    base = find_round_model(session, spec.game, spec.base, "base")
     find_backend(LOCAL).check_base(base)
     spec = _with_matches(spec, play)
     for field, partners in (("partners", spec.partners), ("play_with", spec.play_with)):
@@ -127,7 +127,7 @@ def _with_matches(spec: CampaignSpec, play: Material) -> CampaignSpec:
 def _check_player(session: Session, spec: CampaignSpec, field: str, name: str) -> LanguageModel:
     """The model of a partner. Raises Invalid for one that does not play, and for the base, which learns."""
     try:
-        found = find_round_model(session, spec.game, name)
+        found = find_round_model(session, spec.game, name, field)
     except NotFound as error:
         raise Invalid(field, **{**error.parts, "remedy": Phrase("or none")}) from None
     if name == spec.base:

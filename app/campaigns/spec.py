@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_v
 from app.campaigns.partners import EQUAL, matches_against, shares_of
 from app.campaigns.presets import PRESETS, with_preset
 from app.campaigns.sampling import NONE, CampaignSampling, Temperature
-from app.core.errors import FieldError, Invalid, Phrase, either
+from app.core.errors import Invalid, Phrase, either, refusals_within
 from app.core.validation import LARGEST_SEED
 from app.datasets.filters import ABOVE_AVG, ALL
 from app.datasets.row_fields import (
@@ -346,15 +346,14 @@ class CampaignSpec(JobSpec):
         method = info.data.get("start_method" if start else "method")
         if method is None or (start and info.data.get("start_data") is None and info.data.get("teacher") is None):
             return given
-        try:
+        with refusals_within(str(info.field_name)):
             return read_config(method, {**_TRAINING["usual"][method], **given})
-        except FieldError as error:
-            raise type(error)(f"{info.field_name}.{error.field}", **error.parts) from None
 
     @model_validator(mode="after")
     def _fields_fit_each_other(self) -> Self:
         game = find_game(self.game)
-        game.config(dict(self.config))
+        with refusals_within("config"):
+            game.config(dict(self.config))
         if drawn := set(game.drawn) & set(self.config):
             got = Phrase("%(value)s, of which each match has its own", value=min(drawn))
             raise Invalid("config", expected=Phrase("what all matches share"), got=got)

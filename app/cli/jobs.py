@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from app.cli.base import WHOLE, CommandFailed, Group, Interrupted, ensure_database, json_option, print_json, settings
 from app.cli.lists import list_options, print_list
-from app.cli.spec_options import budget_options
+from app.cli.spec_options import budget_options, read_budget, refusals_of_budget
 from app.cli.tables import aligned, table_lines
 from app.cli.tags import add_tag_commands, tag_option, whole
 from app.core import write_priority
@@ -29,7 +29,7 @@ from app.jobs.event_loop import running_loop
 from app.jobs.kind import JobKind, R
 from app.jobs.listing import list_of
 from app.jobs.page import page_of
-from app.jobs.spec import JobBudget, JobSpec
+from app.jobs.spec import JobSpec
 from app.jobs.tags import has_tag
 from app.matches.turns import WorkerContext
 
@@ -104,8 +104,8 @@ class JobCommands(Generic[R]):
 
     def resume(self, number: int, queue: bool, as_json: bool, **budget: Any) -> None:
         """Resume a job, here or on the workers, with a higher budget if one is given."""
-        raised = JobBudget.read(budget)
-        with writing() as session:
+        raised = read_budget(budget)
+        with refusals_of_budget(), writing() as session:
             self.kind.resume(session, number, queued=queue, budget=raised)
         self.go_on(number, queue, as_json)
 

@@ -20,7 +20,7 @@ from app.cli.base import (
     unwritable,
 )
 from app.cli.model_options import given_options, number_options
-from app.cli.spec_options import add_budget_options
+from app.cli.spec_options import add_budget_options, read_budget
 from app.core.errors import Invalid, Verbatim
 from app.core.extensions import db, reading, writing
 from app.core.files import file_problem
@@ -101,7 +101,7 @@ def ask(
         raise Invalid(
             "--out" if out is None else "--file", expected="both --file IN and --out FILE", got=Verbatim("one")
         )
-    sampling, budget = read_sampling(given, preset), JobBudget.read({"usd": usd, "tokens": tokens})
+    sampling, budget = read_sampling(given, preset), read_budget({"usd": usd, "tokens": tokens})
     if file is None and budget != JobBudget():
         raise Invalid("--budget", expected="it beside --file", got=Verbatim("one question"))
     questions = None if file is None else _read_questions(file)
@@ -280,7 +280,7 @@ def read_sampling(given: dict[str, Any], preset: str | None) -> ChatSampling:
         values = {name: read_value(text) for name, text in given_options(given).items()}
         return question_templates.read_sampling(values, preset)
     except Invalid as error:
-        raise type(error)(f"--{(error.field or '').replace('_', '-')}", **error.parts) from None
+        raise error.of(f"--{(error.field or '').replace('_', '-')}") from None
 
 
 def _fitting(name: str, sampling: ChatSampling, preset: str | None, given: dict[str, Any]) -> ChatSampling:

@@ -24,13 +24,12 @@ from app.cli.base import (
 from app.cli.jobs import Described, JobCommands, create, prepared, queue_option
 from app.cli.material import read_material
 from app.cli.progress_bar import rising
-from app.cli.spec_options import spec_options
+from app.cli.spec_options import read_budget, refusals_of_budget, spec_options
 from app.core import write_priority
 from app.core.extensions import db, writing
 from app.games import GAMES
 from app.jobs import states
 from app.jobs.context import JobContext
-from app.jobs.spec import JobBudget
 from app.jobs.spending import dollars
 from app.models import RoundRow
 from app.rounds import matrix
@@ -91,8 +90,8 @@ class _RoundCommands(JobCommands[RoundRow]):
         if not whole:
             super().resume(number, queue, as_json, **budget)
             return
-        raised = JobBudget.read(budget)
-        with writing() as session:
+        raised = read_budget(budget)
+        with refusals_of_budget(), writing() as session:
             rows = matrix.resume(session, matrix.matrix_of(session, number), queued=queue, budget=raised)
             ids = [row.id for row in rows]
         _go_on(ids, queue, as_json, several=True)

@@ -1,6 +1,7 @@
 """The options of a command that creates a job, made from the spec of its kind."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,7 +10,7 @@ import click
 
 from app.cli.base import RepeatableOption, is_name, is_pair, read_pairs
 from app.cli.material import material_parameters, own_file
-from app.core.errors import FieldError, Invalid
+from app.core.errors import FieldError, Invalid, Verbatim
 from app.core.validation import Schema, choices_in
 from app.core.yaml_reader import read_yaml
 from app.jobs.spec import PRESET, SHIPPED, VERSION, JobBudget, JobSpec, fields_of, option_of, parts_of, usual_of
@@ -34,12 +35,10 @@ def spec_options(spec: type[S], *, argument: str | None = None, without: Collect
         @wraps(function)
         def call(spec_file: Path | None, **given: Any) -> Any:
             options = {name: given.pop(name) for name in parameters}
-            try:
+            with _refusals_of_options(typed):
+                if argument and spec_file is None and not options[argument]:
+                    raise Invalid(argument, expected="a value", got=Verbatim("none"))
                 return function(spec=_read_spec_from_options(spec, spec_file, options), **given)
-            except FieldError as error:
-                field, _, inner = (error.field or "").partition(".")
-                option = typed.get(error.field or "") or (f"{typed[field]} {inner}" if field in typed else error.field)
-                raise type(error)(option, **error.parts) from None
 
         command: Callable[..., Any] = click.option(
             "--spec", "spec_file", type=Path, metavar="FILE", help="All of it from a file, YAML or JSON."
@@ -61,9 +60,33 @@ def read_files(spec: JobSpec) -> dict[str, Any]:
     return found
 
 
+@contextmanager
+def _refusals_of_options(typed: Mapping[str, str]) -> Iterator[None]:
+    """Refusals inside name the options in `typed`, by their fields' paths."""
+    try:
+        yield
+    except FieldError as error:
+        field, _, inner = (error.field or "").partition(".")
+        option = typed.get(error.field or "") or (f"{typed[field]} {inner}" if field in typed else error.field)
+        raise error.of(option) from None
+
+
 def budget_options() -> list[Decorator]:
     """The options for raising the budget of a job."""
     return [_parameter(name, schema) for name, schema in fields_of(JobBudget).items()]
+
+
+@contextmanager
+def refusals_of_budget() -> Iterator[None]:
+    """Refusals inside name the options of a budget that is in the field `budget`."""
+    with _refusals_of_options({f"budget.{name}": option_of(name, of) for name, of in fields_of(JobBudget).items()}):
+        yield
+
+
+def read_budget(given: Mapping[str, Any]) -> JobBudget:
+    """The budget that the options give. Raises Invalid."""
+    with refusals_of_budget():
+        return JobBudget.read(given, "budget")
 
 
 def add_budget_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -209,7 +232,8 @@ def _spec_of(spec: type[S], file: Path | None, given: dict[str, Any]) -> S:
     try:
         return spec.of_json({VERSION: spec.version, **document.value}, given)
     except Invalid as error:
-        path = tuple((error.field or "").split("."))
+        name = error.field or ""
+        path = (name,) if name in document.value else tuple(name.split("."))  # a key may have a dot in it
         if path[0] in document.value and not _is_in(given, path):
             line = document.line(path)
             raise error.at(f"{line.source}:{line.number}") from None

@@ -5,7 +5,8 @@ acknowledgement, one line and exit code 2 on the command line, or a mark at the 
 Nothing here depends on a language: a `Phrase` keeps its values apart so that an edge can translate it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Self
 
@@ -130,11 +131,15 @@ class FieldError(AppError):
             "remedy": None if remedy is None else str(remedy),
         }
 
+    def of(self, field: str | None, **parts: Any) -> Self:
+        """The same error of another field, with these parts in place of its own."""
+        return type(self)(field, **{**self.parts, **parts})
+
     def at(self, place: object) -> Self:
         """The same error, found at a place in a file; the line begins with that place."""
         own = self.parts["subject"] or self.field
         subject = place if own is None else Phrase("%(place)s: %(subject)s", place=place, subject=own)
-        return type(self)(self.field, **{**self.parts, "subject": subject})
+        return self.of(self.field, subject=subject)
 
 
 class Invalid(FieldError):
@@ -180,6 +185,24 @@ class Unavailable(AppError):
 
 
 RETRY_AFTER = 2  # seconds
+
+
+@contextmanager
+def refusals_of(field: str, **parts: Any) -> Iterator[None]:
+    """Refusals inside are of this field, with these parts in place of their own."""
+    try:
+        yield
+    except FieldError as error:
+        raise error.of(field, **parts) from None
+
+
+@contextmanager
+def refusals_within(field: str) -> Iterator[None]:
+    """Refusals inside are of parts of this field, `field.part`, unless they are of the whole field."""
+    try:
+        yield
+    except FieldError as error:
+        raise error.of(field if error.field in (None, field) else f"{field}.{error.field}") from None
 
 
 def check_name(field: str, value: str) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from sqlalchemy import ColumnElement, Row, Select, func, select
 from sqlalchemy.orm import Session, aliased
 
-from app.core.errors import Invalid, Phrase, Verbatim
+from app.core.errors import Invalid, Phrase, Verbatim, refusals_of, refusals_within
 from app.datasets import filters
 from app.datasets.rewards import MoveRewards, RewardCounts, move_rewards
 from app.datasets.spec import DatasetSpec
@@ -107,13 +107,16 @@ def prepare(session: Session, spec: DatasetSpec) -> DatasetBuild:
     """
     if session.get_bind().dialect.name == "postgresql":  # SQLite reads a snapshot anyway
         session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
-    for number in spec.rounds:
-        row = ROUND.get(session, number)
-        ROUND.check_there(row)
-        _check_talk(session, row)
-    for name in spec.models:
-        get_model(session, name)
-    check_known(session, spec.matches)
+    with refusals_of("rounds"):
+        for number in spec.rounds:
+            row = ROUND.get(session, number)
+            ROUND.check_there(row)
+            _check_talk(session, row)
+    with refusals_of("models"):
+        for name in spec.models:
+            get_model(session, name)
+    with refusals_within("matches"):
+        check_known(session, spec.matches)
     scores = _score_counts(session, spec)
     if not scores:
         raise Invalid(

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
-from app.core.errors import Invalid, Phrase
+from app.core.errors import Invalid, Phrase, refusals_within
 from app.core.validation import whole_number
 from app.datasets.filters import ABOVE_AVG, ALL, BOTH, MODELS, NO_CONTROL, PEOPLE, SPEAKERS
 from app.datasets.row_fields import (
@@ -285,14 +285,15 @@ class DatasetRequestSpec(JobSpec):
         speakers: str = self.speakers
         if given.get("source") in SPEAKERS and speakers == BOTH:  # `source` meant speakers in earlier releases
             speakers = given.pop("source")
-        choice = read_choice(given)
-        rounds = sorted({whole_number(number, "round", 1, 2**31 - 1) for number in self.rounds})
+        with refusals_within("matches"):
+            choice = read_choice(given)
+        rounds = sorted({whole_number(number, "rounds", 1, 2**31 - 1) for number in self.rounds})
         if choice.status not in (None, OVER):
             expected = Phrase("%(over)s, as only finished matches give rows", over=OVER)
-            raise Invalid("status", expected=expected, got=choice.status)
+            raise Invalid("matches.status", expected=expected, got=choice.status)
         if not rounds and choice.match is None and _only(choice, _BATCH) == EVERYTHING:
             raise Invalid(
-                "round",
+                "rounds",
                 expected=Phrase("the number of a round or a campaign, or a game for its matches outside rounds"),
                 got=Phrase("neither"),
             )

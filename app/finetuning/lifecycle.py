@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.core.errors import FieldError, Invalid, Phrase
+from app.core.errors import Invalid, Phrase, refusals_of
 from app.datasets import store
 from app.datasets.store import find_dataset
 from app.finetuning.backends import Backend, find_backend
@@ -119,12 +119,10 @@ def _find_usable_model(
 ) -> LanguageModel | None:
     if not name:
         return None
-    try:
+    with refusals_of(field):
         found = get_model(session, name)
         if not goes_on:
             check_not_archived(found)
-    except FieldError as error:
-        raise type(error)(field, **error.parts) from None
     backend.check_base(found, field)
     return found
 

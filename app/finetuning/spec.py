@@ -159,7 +159,7 @@ class TrainingSpec(JobSpec):
             return find_backend(info.data["backend"]).read_config(method, {**preset, **fields})
         except FieldError as error:
             field = error.field if error.field == "method" else f"config.{error.field}"
-            raise type(error)(field, **error.parts) from None
+            raise error.of(field) from None
 
     @model_validator(mode="after")
     def _method_takes_what_is_named(self) -> Self:

@@ -108,7 +108,7 @@ class SpecPart(BaseModel):
             fault = error.errors()[0]
             raise invalid_of(under + ".".join(map(str, fault["loc"])), fault) from None
         except Invalid as error:  # for fields that contradict each other
-            raise type(error)(f"{under}{error.field}", **error.parts) from None
+            raise error.of(f"{under}{error.field}") from None
 
 
 def usd_field(description: str) -> Any:

@@ -26,7 +26,7 @@ def prepare(session: Session, request: JobRequest[Any]) -> NewRun:
         loaded = load_written(written, request.spec.inputs, read_file, request.spec.swept)
         new = lifecycle.prepare(session, loaded, request.spec)
     except FieldError as error:
-        raise type(error)(_field_of(error.field), **error.parts) from None
+        raise error.of(_field_of(error.field) or "recipe") from None
     if (unused := next((name for name in written.files or () if name not in loaded.files), None)) is not None:
         raise Invalid("recipe.files", expected="only files that its steps name", got=unused)
     return new

@@ -185,7 +185,7 @@ def _check_prompt(session: Session, named: str) -> None:
 def _unnamed(error: FieldError, field: str) -> FieldError:
     """The error without the subject that the key already gives."""
     subject = error.parts["subject"]
-    return type(error)(field, **{**error.parts, "subject": None if subject is None else Verbatim(str(subject))})
+    return error.of(field, subject=None if subject is None else Verbatim(str(subject)))
 
 
 def _is_made(value: Any) -> bool:
@@ -216,7 +216,7 @@ def _check_field_and_find_models(
 def _suitable_models(session: Session, draft: JobSpec, field: str, names: Sequence[str]) -> Sequence[LanguageModel]:
     """The models that a field names, each checked to be suitable for the field. Raises FieldError."""
     if isinstance(draft, RoundSpec | EvaluateSpec):
-        return [find_round_model(session, draft.game, name) for name in names]
+        return [find_round_model(session, draft.game, name, field) for name in names]
     if "use" in fields_of(type(draft))[field]:
         return named_models(session, draft, fields=(field,))[field]
     found = [get_model(session, name) for name in names]

@@ -192,9 +192,9 @@ class _Planner:
             spec = kind.spec.read(with_made(fields, stands_for.one))
             kind.check(spec)
         except FieldError as error:
-            parts = {**error.parts, "got": stands_for.reworded(error.parts["got"])}
+            reworded = error.of(error.field, got=stands_for.reworded(error.parts["got"]))
             at = _path_of(error.field, fields)
-            raise RecipeFault((*path, *at), type(error)(error.field, **parts), turn_of(turn.values)) from None
+            raise RecipeFault((*path, *at), reworded, turn_of(turn.values)) from None
         except AppError as error:
             refused = Invalid(None, expected="what can be done", got=Verbatim(error.message))
             raise RecipeFault(path, refused, turn_of(turn.values)) from None

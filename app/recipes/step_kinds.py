@@ -9,7 +9,7 @@ from typing import Any
 from app.assessments.spec import AssessmentSpec
 from app.benchmarks.spec import BenchmarkSpec
 from app.benchmarks.tasks import read_tasks
-from app.core.errors import Invalid, Phrase
+from app.core.errors import Invalid, Phrase, refusals_within
 from app.datasets.importers.spec import DatasetImportSpec
 from app.datasets.importers.training_rows import FORMATS
 from app.datasets.row_fields import is_drawn
@@ -91,7 +91,8 @@ def _seed_of_training(fields: Fields) -> tuple[str, ...]:
 
 
 def _check_game(spec: RoundSpec | EvaluateSpec) -> None:
-    find_game(spec.game).config(dict(spec.config))
+    with refusals_within("config"):
+        find_game(spec.game).config(dict(spec.config))
     spec.sampling.of_game(spec.game)
 
 

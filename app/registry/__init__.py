@@ -181,16 +181,20 @@ def get_model_by_number(session: Session, number: int) -> LanguageModel:
     return row
 
 
-def find_model(session: Session, game: str, name: str) -> LanguageModel:
-    """The model with that name, regardless of its switches. Raises NotFound if it does not play the game."""
+def find_model(session: Session, game: str, name: str, field: str = "model") -> LanguageModel:
+    """The model with that name, regardless of its switches. Raises NotFound, of the field that names it, if it does not
+    play the game.
+    """
     rows = list_models(session, game)
-    return _find_named(rows, name, Phrase("one that plays %(game)s", game=game))
+    return _find_named(rows, name, Phrase("one that plays %(game)s", game=game), field)
 
 
-def find_round_model(session: Session, game: str, name: str) -> LanguageModel:
-    """The model of that name. Raises NotFound if it does not play the game or is not usable in rounds."""
+def find_round_model(session: Session, game: str, name: str, field: str = "model") -> LanguageModel:
+    """The model of that name. Raises NotFound, of the field that names it, if it does not play the game or is not
+    usable in rounds.
+    """
     rows = round_models(session, game)
-    return _find_named(rows, name, Phrase("one that plays %(game)s and is usable in rounds", game=game))
+    return _find_named(rows, name, Phrase("one that plays %(game)s and is usable in rounds", game=game), field)
 
 
 def find_partner(session: Session, game: str, label: str | None = None) -> LanguageModel:
@@ -206,12 +210,12 @@ def find_partner(session: Session, game: str, label: str | None = None) -> Langu
     raise NotFound("opponent", expected=Phrase("one who plays %(game)s (%(known)s)", game=game, known=known), got=label)
 
 
-def _find_named(rows: Sequence[LanguageModel], name: str, expected: Phrase) -> LanguageModel:
+def _find_named(rows: Sequence[LanguageModel], name: str, expected: Phrase, field: str) -> LanguageModel:
     for row in rows:
         if row.name == name:
             return row
     known = ", ".join(row.name for row in rows) or Phrase("none yet")
-    raise NotFound("model", expected=Phrase("%(expected)s (%(known)s)", expected=expected, known=known), got=name)
+    raise NotFound(field, expected=Phrase("%(expected)s (%(known)s)", expected=expected, known=known), got=name)
 
 
 # ---- What a model is used for ------------------------------------------------

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from sqlalchemy.orm import Session
 
-from app.core.errors import FieldError, Invalid, Phrase, shown
+from app.core.errors import Invalid, Phrase, refusals_of, shown
 from app.jobs.spec import SpecPart, fields_of
 from app.models import LanguageModel
 from app.players import make_player
@@ -42,12 +42,10 @@ def named_models(
 
 
 def _find_named_model(session: Session, field: str, name: str, use: str, goes_on: bool) -> LanguageModel:
-    try:
+    with refusals_of(field):
         row = get_model(session, name)
         if not goes_on:
             check_not_archived(row)
-    except FieldError as error:
-        raise type(error)(field, **error.parts) from None
     if use == CHAT and not (CHAT_USE in row.uses and answers_chats(player_spec(row))):
         raise Invalid(
             field,

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
-from app.core.errors import Invalid, Phrase, Verbatim
+from app.core.errors import Invalid, Phrase, Verbatim, refusals_within
 from app.core.validation import whole_number
 from app.games import find_game
 from app.games.base import JSON, Game
@@ -77,7 +77,7 @@ def create_all(
     """
     find = find_model if goes_on else find_round_model
     game = find_game(spec.game).name
-    known = {name: find(session, game, name) for name in sorted({name for pair in pairs for name in pair})}
+    known = {name: find(session, game, name, "models") for name in sorted({name for pair in pairs for name in pair})}
     hold(session, known.values())
     prompts = settled_prompts(session, spec.prompts)
     if spec.cross_play and len(set(prompts)) > 1:
@@ -179,7 +179,8 @@ def _new_row(
 def _checked_config(game: Game[Any], spec: RoundSpec, material: Material | None) -> JSON:
     """The config shared by all matches, as given; the game must accept it."""
     config = {**({LENIENT: True} if spec.lenient else {}), **spec.config}
-    read = game.config(config).to_json()
+    with refusals_within("config"):
+        read = game.config(config).to_json()
     kind = game.material
     if material is not None and kind is None:
         raise Invalid(

@@ -20,7 +20,7 @@ class LoadedWave(NamedTuple):
         """An error about a key of the file, beginning with its line."""
         known = error.field in self.document.value
         place = Verbatim(self.document.place((str(error.field),) if known else ()))
-        return type(error)(None, **{**error.parts, "subject": place}) if known else error.at(place)
+        return error.of(None, subject=place) if known else error.at(place)
 
 
 def load_wave(path: Path) -> LoadedWave:

@@ -583,7 +583,7 @@ def test_a_campaign_is_started_like_an_earlier_one_on_the_same_material(
     [
         ({"iterations": "0"}, 400, "iterations", "iterations: expected a whole number from 1 to 100, got '0'"),
         ({"base": ""}, 400, "base", "base: expected the name of a model to start from, got none"),
-        ({"base": "nobody"}, 404, "base", "model: expected one that plays negotiation and is usable in rounds"),
+        ({"base": "nobody"}, 404, "base", "base: expected one that plays negotiation and is usable in rounds"),
         ({"objective": "lambda", "lam": "2"}, 400, "lam", "lam: expected a number from -1 to 1, got '2'"),
         ({"epochs": "many"}, 400, "epochs", "epochs: expected a number above 0, got 'many'"),
         ({"learning_rate": "-1"}, 400, "learning_rate", "learning_rate: expected a number above 0, got '-1'"),

@@ -276,7 +276,7 @@ BAD: list[tuple[str, dict[str, Any], str, str]] = [
     ("negotiation", {"objective": "greed"}, "objective", "objective: expected self or coop or comp or lambda"),
     ("negotiation", {"objective": "lambda", "lam": "2"}, "lam", "lam: expected a number from -1 to 1"),
     ("negotiation", {"limit": "0"}, "limit", "limit: expected a whole number from 1 to 1000"),
-    ("negotiation", {"model_0": "nobody"}, "model_0", "model: expected one that plays"),
+    ("negotiation", {"model_0": "nobody"}, "model_0", "models: expected one that plays"),
     ("negotiation", {"model_1": ""}, "model_1", "model_1: expected a model, got none"),
     ("negotiation", {"cross_play": "1", "models": ["scripted"]}, "models", "expected 2 to 20"),
     ("negotiation", {"temperature": "hot"}, "temperature", "temperature: expected a number from 0"),

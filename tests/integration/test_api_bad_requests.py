@@ -9,7 +9,11 @@ from flask import Flask
 from sqlalchemy import Engine
 
 from app.api.openapi import operations, path_of
+from app.job_kinds import JOB_KINDS
+from app.jobs.creation import creation_of
+from app.jobs.spec import fields_of
 from app.models import RecipeRun, RoundRow
+from tests.campaigns import add_local
 from tests.programs import Program, refusal
 from tests.recipes import GAMES, count_of
 
@@ -101,6 +105,50 @@ def test_a_preset_that_is_no_name_is_refused(program: Program, preset: Any) -> N
     sent = {"agents": {"a": 1}, "observers": ["o"], "config": {"preset": preset}}
     found = refused(program, "POST", "/societies", json=sent)
     assert (found["field"], found["expected"]) == ("config.preset", "published or published-single-thread")
+
+
+BODIES = {
+    "round": {"game": "negotiation", "models": ["scripted"], "matches": 2},
+    "training": {"method": "sft", "dataset": "1", "base": "learner", "name": "m"},
+    "campaign": {"game": "negotiation", "base": "learner", "name": "c"},
+    "benchmark": {"model": "learner", "tasks": "everyday-reasoning"},
+    "society": {"agents": {"learner": 4}, "observers": ["learner"]},
+    "assessment": {"model": "learner", "base": "scripted", "raters": ["learner"]},
+    "alignment": {"base": "learner", "observers": ["learner"]},
+    "rehearsal": {"study": "none"},
+    "publication": {"model": "learner", "to": "a/b", "licence": "mit"},
+    "recipe": {"recipe": {"text": "x"}},
+}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in JOB_KINDS if creation_of(kind)], ids=lambda kind: kind.name)
+def test_every_field_that_cannot_be_is_refused_by_its_name(program: Program, engine: Engine, kind: Any) -> None:
+    add_local(engine, "learner")
+    for field in fields_of(creation_of(kind).spec):  # type: ignore[union-attr]
+        sent = {**BODIES[kind.name], field: [{"neither": "a text"}]}
+        assert refused(program, "POST", f"/{kind.plural}", json=sent)["field"].partition(".")[0] == field
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent", "field"),
+    [
+        ("round", {"models": ["nobody"]}, "models"),
+        ("round", {"config": {"objective": "greed"}}, "config.objective"),
+        ("round", {"config": {"limit": 0}}, "config.limit"),
+        ("round", {"config": {"rule": "strict"}}, "config"),
+        ("round", {"sampling": {"temperature": "hot"}}, "sampling.temperature"),
+        ("campaign", {"base": "nobody"}, "base"),
+        ("campaign", {"teacher": "nobody"}, "teacher"),
+        ("campaign", {"config": {"objective": "greed"}}, "config.objective"),
+        ("campaign", {"training": {"epochs": -1}}, "training.epochs"),
+        ("recipe", {"recipe": {"text": "- not keys"}}, "recipe"),
+    ],
+)
+def test_a_refusal_names_the_field_where_the_spec_has_it(
+    program: Program, engine: Engine, kind: str, sent: dict[str, Any], field: str
+) -> None:
+    add_local(engine, "learner")
+    assert refused(program, "POST", f"/{kind}s", json={**BODIES[kind], **sent})["field"] == field
 
 
 @pytest.mark.parametrize("budget", [[], 0, False, "", 5, "1", {"usd": 0}, {"eur": 1}])

@@ -279,7 +279,7 @@ def test_the_command_takes_a_budget_and_resume_a_higher_one(
     assert "`flask society resume 1` goes on" in ran.stderr
     [listed] = json.loads(flask("society", "list", "--json").stdout)
     assert listed["error"].startswith("budget of $0.10 reached")
-    assert flask("society", "resume", "1", "--budget", "none").stderr.startswith("Error: usd: expected ")
+    assert flask("society", "resume", "1", "--budget", "none").stderr.startswith("Error: --budget: expected ")
     assert flask("society", "resume", "1", "--budget", "1000").exit_code == 0
     shown = json.loads(flask("society", "show", "1", "--json").stdout)
     assert (shown["status"], shown["budget_usd"], shown["budget_tokens"]) == ("done", 1000.0, None)

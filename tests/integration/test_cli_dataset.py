@@ -65,7 +65,7 @@ def test_a_dataset_takes_the_choice_of_matches_that_an_export_takes(app: Flask, 
     shown = flask(app, "dataset", "show", "1").stdout
     assert "matches: source   selfplay\n" in shown
     refused = flask(app, "dataset", "build", "--source", "selfplay", "--player", "nobody")
-    assert (refused.exit_code, refused.stderr.startswith("Error: player: expected person or the name")) == (2, True)
+    assert (refused.exit_code, refused.stderr.startswith("Error: --player: expected person or the name")) == (2, True)
 
 
 def test_who_was_named_as_source_before_are_speakers_now(app: Flask, played: None) -> None:
@@ -88,17 +88,20 @@ def test_a_name_again_is_its_next_version(app: Flask, played: None) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ("build", "round: expected the number of a round or a campaign, or a game for its matches outside rounds, got"),
-        ("build --round one", f"round: expected a whole number from 1 to {2**31 - 1}, got 'one'"),
+        (
+            "build",
+            "--round: expected the number of a round or a campaign, or a game for its matches outside rounds, got",
+        ),
+        ("build --round one", f"--round: expected a whole number from 1 to {2**31 - 1}, got 'one'"),
         (
             "build --round 7",
-            "round: expected the number of one that exists, got 7; `flask round list` shows them",
+            "--round: expected the number of one that exists, got 7; `flask round list` shows them",
         ),
-        ("build --round 1 --game chess", "game: expected negotiation or taboo, got 'chess'"),
-        ("build --round 1 --since soon", "since: expected a day such as 2026-01-31, got 'soon'"),
+        ("build --round 1 --game chess", "--game: expected negotiation or taboo, got 'chess'"),
+        ("build --round 1 --since soon", "--since: expected a day such as 2026-01-31, got 'soon'"),
         (
             "build --round 1 --model nobody",
-            "model: expected one of scripted, scripted-agent, scripted-observer, got 'nobody'",
+            "--model: expected one of scripted, scripted-agent, scripted-observer, got 'nobody'",
         ),
         ("build --round 1 --style sung", "prompt style of negotiation: expected"),
         ("build --round 1 --game taboo", "round 1: expected matches that are over, got none"),

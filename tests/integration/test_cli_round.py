@@ -166,7 +166,7 @@ def test_an_export_of_a_round_holds_its_matches_in_order(app: Flask) -> None:
 
 MODEL = "--models scripted"
 RANGE = "matches: expected a whole number from 1 to 1000000, got"
-OBJECTIVE = "objective: expected self, coop, comp or a number from -1 to 1, got 'mean'"
+OBJECTIVE = "config.objective: expected self, coop, comp or a number from -1 to 1, got 'mean'"
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ OBJECTIVE = "objective: expected self, coop, comp or a number from -1 to 1, got 
         (f"chess {MODEL}", "game: expected negotiation or taboo, got 'chess'"),
         (
             "negotiation --models nobody",
-            "model: expected one that plays negotiation and is usable in rounds (scripted), got 'nobody'",
+            "models: expected one that plays negotiation and is usable in rounds (scripted), got 'nobody'",
         ),
         (f"negotiation {MODEL} --matches 0", f"{RANGE} '0'"),
         (f"negotiation {MODEL} --matches 1000000000", f"{RANGE} '1000000000'"),

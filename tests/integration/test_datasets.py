@@ -317,13 +317,13 @@ def test_a_filter_that_leaves_nothing_is_named_with_the_scores(engine: Engine, s
 
 def test_what_cannot_be_cut_is_said(engine: Engine, home: Path) -> None:
     number = make_round(engine, "scripted", matches=2)
-    with pytest.raises(NotFound, match="round: expected the number of one that exists, got 99"):
+    with pytest.raises(NotFound, match="rounds: expected the number of one that exists, got 99"):
         cut(engine, home, rounds=[99])
-    with pytest.raises(NotFound, match="model: expected one of scripted, scripted-agent, "):
+    with pytest.raises(NotFound, match="models: expected one of scripted, scripted-agent, "):
         cut(engine, home, rounds=[number], model="nobody")
     with pytest.raises(Invalid, match=f"round {number}: expected matches that are over, got none"):
         cut(engine, home, rounds=[number])
-    with pytest.raises(Invalid, match="round: expected the number of a round or a campaign, or a game"):
+    with pytest.raises(Invalid, match="rounds: expected the number of a round or a campaign, or a game"):
         cut(engine, home)
 
 

@@ -454,7 +454,7 @@ def test_a_request_that_is_refused_aborts_its_match_alone(engine: Engine, settin
         ({"matches": 10**9}, "matches: expected a whole number from 1 to 1000000, got 1000000000"),
         ({"matches": 5, "swap_seats": True}, "matches: expected an even number where seats are swapped, got 5"),
         ({"pick": "best"}, "pick: expected in-order or shuffled or random, got 'best'"),
-        ({"config": {"objective": 3}}, "objective: expected self, coop, comp or a number from -1 to 1, got 3"),
+        ({"config": {"objective": 3}}, "config.objective: expected self, coop, comp or a number from -1 to 1, got 3"),
         ({"sampling": {"temperature": 9}}, "sampling.temperature: expected a number from 0 to 2, got 9"),
         (
             {"config": {"counts": [1, 1, 1], "values": [[1, 1, 8], [8, 1, 1]]}, "material": CONTEXTS},
@@ -478,7 +478,7 @@ def test_models_of_another_game_are_refused(engine: Engine, stub: StubServer) ->
         make_round(engine, "only-taboo")
     assert (
         refused.value.message
-        == "model: expected one that plays negotiation and is usable in rounds (scripted), got 'only-taboo'"
+        == "models: expected one that plays negotiation and is usable in rounds (scripted), got 'only-taboo'"
     )
 
 

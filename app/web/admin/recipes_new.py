@@ -54,8 +54,7 @@ class _RecipeForm(JobForm[RecipeRun, RecipeSpec]):
 
     def refusal(self, error: AppError, form: Form) -> RefusedField:
         if isinstance(error, FieldError) and (error.field or "").startswith("inputs."):
-            subject = Phrase("Inputs")
-            return RefusedField("inputs", type(error)("inputs", **{**error.parts, "subject": subject}))
+            return RefusedField("inputs", error.of("inputs", subject=Phrase("Inputs")))
         return super().refusal(error, form)
 
 

@@ -76,7 +76,7 @@ class _RoundForm(JobForm[RoundRow, RoundSpec]):
         rows = {row.name: row for row in round_models(session, spec.game) if row.name in playing}
         if missing := sorted(playing - set(rows)):
             expected = Phrase("one that plays %(game)s and is usable in rounds", game=spec.game)
-            raise Invalid("model", expected=expected, got=missing[0])
+            raise Invalid("models", expected=expected, got=missing[0])
         habits = {name: estimate.habit_of(session, row, spec.game, dict(spec.config)) for name, row in rows.items()}
         channels = {name: estimate.channel_of(row) for name, row in rows.items()}
         return estimate.estimate(pairs, spec.matches or 0, habits, channels)
@@ -90,7 +90,7 @@ class _RoundForm(JobForm[RoundRow, RoundSpec]):
         return "matches" if most and expected.matches > most else super().excess(expected)
 
     def refusal(self, error: AppError, form: Form) -> RefusedField:
-        if error.field in ("model", "option"):
+        if error.field in ("models", "model", "option"):
             return RefusedField("models" if form["cross_play"] else "model_0", error)
         if error.field == "config":
             return RefusedField(material_field(find_game(form["game"])), error)

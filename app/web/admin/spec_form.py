@@ -11,7 +11,7 @@ from flask import request
 from flask_babel import gettext
 from sqlalchemy.orm import Session
 
-from app.core.errors import AppError, FieldError, Invalid, Phrase
+from app.core.errors import AppError, FieldError, Invalid, Phrase, refusals_of
 from app.core.validation import Schema, choices_in, kinds_of
 from app.finetuning.backends import backend_names
 from app.finetuning.config import Fields, find_method
@@ -303,11 +303,9 @@ def files_of(spec: type[JobSpec], form: Form, again: Mapping[str, Any] | None) -
         if again is not None and chosen == AGAIN:
             found[name] = again[name]
         elif chosen == UPLOAD:
-            try:
+            with refusals_of(name):
                 text, source = uploaded_text(name, form)
                 found[name] = file.parse(text.encode("utf-8", "replace"), source)
-            except FieldError as error:
-                raise type(error)(name, **error.parts) from None
         else:
             found[name] = None if file.shipped is None else file.parse(file.shipped.read_bytes(), SHIPPED)
     if asks_for(spec, MATERIAL):
@@ -329,16 +327,19 @@ def refusal(spec: type[JobSpec], error: AppError, form: Form = MappingProxyType(
     """An error from a lower layer, placed at the form field that it is about and named as that field is there."""
     path = tuple((error.field or "").split("."))
     fields = [each for each in leaves(spec) if _is_asked(spec, each, form)]
-    lines = next((each for each in fields if each.widget == "training" and path[0] == each.name != error.field), None)
+    lines = next(
+        (each for each in fields if each.widget in ("training", "options") and path[0] == each.name != error.field),
+        None,
+    )
     if lines is not None and not any(path == each.path for each in fields) and isinstance(error, FieldError):
-        return RefusedField(lines.name, type(error)(path[-1], **error.parts))  # for a field given in a line
+        return RefusedField(lines.name, error.of(path[-1]))  # for a field given in a line
     found = next((each for each in fields if path in (each.path, (each.name,))), None)
     found = found or next((each for each in fields if path[-1] in (each.path[-1], each.schema.get("option"))), None)
     if found is None:
         return RefusedField(path[0], error)
     if isinstance(error, FieldError) and error.parts["subject"] is None:
         title = found.schema["title"]  # a Phrase that contains a text would be taken for that text
-        error = type(error)(found.name, **{**error.parts, "subject": Phrase(title)})
+        error = error.of(found.name, subject=Phrase(title))
     return RefusedField(found.name, error)
 
 

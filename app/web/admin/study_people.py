@@ -113,7 +113,7 @@ _ACTIONS: Mapping[str, Callable[[Session, StudyProgress, Mapping[str, str], str]
 def refused_field(error: AppError) -> RefusedField:
     """An error at its field. Elsewhere, "reason" is the name for how a match ended."""
     if isinstance(error, FieldError) and error.field == "reason":
-        error = type(error)("reason", **{**error.parts, "subject": Phrase("Reason")})
+        error = error.of("reason", subject=Phrase("Reason"))
     return RefusedField(error.field or "", error)
 
 

@@ -47,8 +47,8 @@ def test_who_made_the_moves_and_where_they_were_made_can_both_be_given() -> None
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({}, "round: expected the number of a round or a campaign, or a game"),
-        ({"player": "person"}, "round: expected the number of a round or a campaign, or a game"),
+        ({}, "rounds: expected the number of a round or a campaign, or a game"),
+        ({"player": "person"}, "rounds: expected the number of a round or a campaign, or a game"),
         ({"game": "taboo", "status": "playing"}, "status: expected over, as only finished matches give rows"),
         ({"game": "taboo", "source": "moon"}, "source: expected live"),
         ({"game": "taboo", "speakers": "parrots"}, "speakers: expected both"),

@@ -183,7 +183,7 @@ def test_seeds_may_be_written_as_on_a_command_line() -> None:
         (
             "[-1, 0.5]",
             "[-1, 2]",
-            "15: steps[2].with.objective (objective=2.0, seed=1, turn=1): expected self, coop, comp or a number from",
+            "15: steps[2].with.config.objective (objective=2.0, seed=1, turn=1): expected self, coop, comp or a",
         ),
         (
             "seeds: 1..2",
