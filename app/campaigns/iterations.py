@@ -62,7 +62,7 @@ def results_of(session: Session, rows: Sequence[Campaign]) -> dict[int, list[Ite
     trained = select(TrainingJob.id, LanguageModel).join(LanguageModel, LanguageModel.id == TrainingJob.model_id)
     trainings = [step.number for step in every if step.kind == TRAINING.name]
     models = dict(session.execute(trained.where(TrainingJob.id.in_(trainings))).all())
-    numbers = {*(step.dataset_id for step in every), *(spec.start_data for spec in specs.values())} - {None}
+    numbers = {*(step.dataset_id for step in every), *(_start_of(spec) for spec in specs.values())} - {None}
     datasets = {each.id: each for each in session.scalars(select(Dataset).where(Dataset.id.in_(numbers)))}
     bases = select(LanguageModel).where(LanguageModel.id.in_([row.base_id for row in rows]))
     base = {each.id: each for each in session.scalars(bases)}
@@ -71,6 +71,11 @@ def results_of(session: Session, rows: Sequence[Campaign]) -> dict[int, list[Ite
         first = IterationResult(0, model=base[row.base_id])
         found[row.id] = _iterations(first, steps[row.id], specs[row.id], datasets, models)
     return found
+
+
+def _start_of(spec: CampaignSpec) -> int | None:
+    """The number of the dataset that a campaign starts with."""
+    return None if spec.start_data is None else int(spec.start_data)
 
 
 def _iterations(
@@ -85,7 +90,7 @@ def _iterations(
     for step in steps:
         number = iteration_of(step.values)
         if number not in found:
-            start = datasets.get(spec.start_data or 0) if spec.is_start(number) else None
+            start = datasets.get(_start_of(spec) or 0) if spec.is_start(number) else None
             found[number] = IterationResult(number, dataset=start)
         result, name = found[number], step.name.removesuffix(OF_BASE)
         if name == EVALUATE:

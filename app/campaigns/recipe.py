@@ -92,7 +92,7 @@ class _Writer:
         spec = self._spec
         if not spec.has_start:
             return []
-        dataset, found = str(spec.start_data), []
+        dataset, found = spec.start_data or "", []
         if spec.teacher is not None:
             dataset = f"${{{KEEP_TAUGHT}.dataset}}"
             played = self._round_step_fields(
@@ -145,7 +145,7 @@ class _Writer:
         if spec.start == BASE and needs_rewards(spec.method):
             trained["reference"] = self._latest
         if spec.sft_data is not None:
-            trained["sft_data"] = str(spec.sft_data)
+            trained["sft_data"] = spec.sft_data
         return [
             {"name": KEEP, "do": "keep", **self._in_loop, "with": kept},
             {"name": TRAIN, "do": "training", **self._in_loop, "with": trained},

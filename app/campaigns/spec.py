@@ -55,8 +55,6 @@ _DATASET: Mapping[str, Any] = {
     "widget": "dataset",
     "kind": CONVERSATIONS,
     "metavar": "DATASET",
-    "ge": 1,
-    "le": 2**31 - 1,
 }
 _OF_REWARDS = {"decay": None, "role_weights": True, "positive_only": False}  # fields only for rewards
 FIRST_FIELDS = ("partner", "source")  # of the first version, with other names since
@@ -151,9 +149,10 @@ class CampaignSpec(JobSpec):
         metavar="MODEL[=SHARE]",
         share=EQUAL,
     )
-    start_data: int | None = spec_field(
+    start_data: str | None = spec_field(
         "Starts with the dataset",
-        "An extra first iteration learns from it: imported, from people’s matches, or any other with conversations.",
+        "An extra first iteration learns from it: imported, from people’s matches, or any other with conversations. Its"
+        " number, its name (the latest version), or name@version.",
         None,
         heading="What comes before the rounds",
         **_DATASET,
@@ -239,7 +238,7 @@ class CampaignSpec(JobSpec):
         chosen="method",
         **_TRAINING,
     )
-    sft_data: int | None = spec_field(
+    sft_data: str | None = spec_field(
         "Supervised rows", "A dataset of conversations that is mixed into each training.", None, **_DATASET
     )
     name: str = spec_field(

@@ -8,10 +8,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.campaigns.spec import CampaignSpec, needs_rewards
-from app.core.errors import FieldError, Invalid, Phrase
+from app.core.errors import Invalid, Phrase, refusals_of
 from app.datasets import store
 from app.datasets.removed import removed_rounds
-from app.finetuning.config import check_policies, check_rows
+from app.finetuning.config import SFT_DATA, check_policies, check_rows
 from app.finetuning.lifecycle import find_supervised
 from app.games import find_game
 from app.jobs.page import job_references
@@ -35,6 +35,13 @@ class StartData(NamedTuple):
     held_out: int
 
 
+def with_dataset_numbers(session: Session, spec: CampaignSpec) -> CampaignSpec:
+    """The spec with the numbers of its datasets, as later versions may get their names. Raises NotFound."""
+    named = {name: getattr(spec, name) for name in (FIELD, SFT_DATA)}
+    numbers = {name: str(store.find_dataset(session, called, name).id) for name, called in named.items() if called}
+    return spec.model_copy(update=numbers)
+
+
 def read_start_data(session: Session, home: Path, spec: CampaignSpec) -> StartData | None:
     """The dataset that a campaign starts from; None for one without.
 
@@ -42,15 +49,12 @@ def read_start_data(session: Session, home: Path, spec: CampaignSpec) -> StartDa
     its method cannot mix in. As reading the matches of a large dataset takes up to a second, this is done before a
     transaction.
     """
-    if spec.sft_data is not None:
-        find_supervised(session, home, spec.method, str(spec.sft_data))
+    find_supervised(session, home, spec.method, spec.sft_data)
     if spec.start_data is None:
         return None
-    try:
-        row = store.get_dataset(session, spec.start_data)
+    with refusals_of(FIELD, subject=None):
+        row = store.find_dataset(session, spec.start_data)
         _check_start(session, home, spec, row)
-    except FieldError as error:
-        raise type(error)(FIELD, **{**error.parts, "subject": None}) from None
     kind, held, matches = find_game(spec.game).material, 0, 0
     for config in _configs(session, row.id, spec.game):
         piece = None if kind is None else kind.piece_of(config)
@@ -77,7 +81,7 @@ def _check_start(session: Session, home: Path, spec: CampaignSpec, row: Dataset)
             expected=Phrase("matches of %(game)s in it", game=spec.game),
             got=Phrase("%(name)s, which is of %(games)s", name=called, games=", ".join(sorted(games))),
         )
-    base = find_round_model(session, spec.game, spec.base)
+    base = find_round_model(session, spec.game, spec.base, "base")
     if row.spec.get("style") not in (None, base.prompt_style):  # without one, rows are phrased as models were prompted
         raise Invalid(
             FIELD,

@@ -492,7 +492,7 @@ def test_a_campaign_is_started_with_a_dataset_opponents_and_partners(
     )  # fmt: skip
     assert client.post("/admin/campaigns/new", data=sent).status_code == 303
     spec = row_of(engine, 1).spec
-    assert (spec["start_data"], spec["start_method"], spec["start_training"]["kl"]) == (dataset.id, "sft-kl", 0.3)
+    assert (spec["start_data"], spec["start_method"], spec["start_training"]["kl"]) == (str(dataset.id), "sft-kl", 0.3)
     asked = lifecycle.spec_of(spec)
     assert (asked.given_rewards, asked.role_weights, asked.positive_only, asked.decay) == ("spag", False, True, 0.5)
     assert (spec["partners"], spec["training"], asked.kept) == (
@@ -500,7 +500,7 @@ def test_a_campaign_is_started_with_a_dataset_opponents_and_partners(
         {"accumulation": 4, "decay": 0.9},
         "all",
     )
-    assert (spec["start_matches"]["matches"], spec["sft_data"]) == (40, dataset.id)
+    assert (spec["start_matches"]["matches"], spec["sft_data"]) == (40, str(dataset.id))
     page = client.get("/admin/campaigns/1").text
     told = text_of(page)
     assert f'href="/admin/datasets/{dataset.id}"' in page

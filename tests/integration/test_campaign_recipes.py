@@ -19,7 +19,7 @@ from app.campaigns.job import CAMPAIGN, CampaignKind
 from app.campaigns.material import split_material
 from app.campaigns.presets import PRESETS
 from app.campaigns.spec import CampaignSpec
-from app.campaigns.start_data import read_start_data
+from app.campaigns.start_data import read_start_data, with_dataset_numbers
 from app.core.config import Settings
 from app.core.errors import AppError
 from app.core.extensions import reading, writing
@@ -54,6 +54,7 @@ def make(engine: Engine, settings: Settings, **fields: Any) -> int:
     wanted = CampaignSpec.read({**SMALL, "seed": 5, "name": "loop", **fields})
     both = split_material(wanted.game, WORDS, wanted.evaluation, wanted.seed)
     with reading(engine) as session:
+        wanted = with_dataset_numbers(session, wanted)
         start = read_start_data(session, settings.home, wanted)
     with writing(engine) as session:
         return lifecycle.create(session, wanted, both, start, queued=False).id
@@ -202,9 +203,11 @@ def test_a_campaign_may_start_with_a_dataset_and_says_what_of_it_is_held_out(
     played = make_round(engine, "scripted", game="taboo", matches=len(WORDS.items), material=WORDS)
     play(engine, settings, played)
     given = cut(engine, settings.home, "given", rounds=[played], filter="all", style="compact")
-    number = make(engine, settings, start_data=given.id, start_method="sft-kl", iterations=1)
+    number = make(engine, settings, start_data="given", start_method="sft-kl", iterations=1)
     with reading(engine) as session:
-        start = CAMPAIGN.get(session, number).spec["start_matches"]
+        stored = CAMPAIGN.get(session, number).spec
+    assert stored["start_data"] == str(given.id)  # which stays the same if there is another version
+    start = stored["start_matches"]
     held = sum(is_held_out(TargetWords(), word) for word in WORDS.items)
     assert held
     assert start == {"number": given.id, "matches": len(WORDS.items), "held_out": held}
@@ -310,7 +313,7 @@ def test_the_command_line_takes_a_preset_and_what_differs_from_it(
     for flags, says in (
         (["--start-train", "epochs=2"], "--start-train: expected a teacher or a dataset to start from, got neither"),
         (["--method", "stable-alignment"], "method: expected sft or offline-po or sft-kl, got stable-alignment, which"),
-        (["--start-data", "mine"], "--start-data: expected a whole number"),
+        (["--start-data", "mine"], "--start-data: expected the number, name or name@version of one that exists, got"),
         (["--rounds", "0"], "--rounds: expected a whole number from 1 to 100, got '0'"),
         (["--train", "epochs=no"], "--train epochs: expected a number above 0, got 'no'"),
         (["--top-k", "0"], "--top-k: expected none or a whole number from 1 to 100000, got '0'"),

@@ -128,7 +128,7 @@ class CampaignSpec(TypedDict, total=False):
     evaluation_temperature: float | Literal["none"]  # 0 is greedy: always the likeliest word; none: not at all.
     partners: list[str]  # Fixed opponents, four at most. Figures against them are the model’s own, in each role.
     play_with: dict[str, float | Literal["equal"]]  # Plays with
-    start_data: int | None  # Starts with the dataset
+    start_data: str | None  # Starts with the dataset
     teacher: str | None  # Starts with a teacher
     start_method: str  # Rewards need matches that the base itself played.
     start_training: dict[str, Any]  # One a line, such as accumulation = 4.
@@ -148,7 +148,7 @@ class CampaignSpec(TypedDict, total=False):
     role_weights: bool  # Where there are rewards: however often each wins.
     positive_only: bool  # All other moves are read and not learnt.
     training: dict[str, Any]  # One a line, such as accumulation = 4.
-    sft_data: int | None  # A dataset of conversations that is mixed into each training.
+    sft_data: str | None  # A dataset of conversations that is mixed into each training.
     name: str  # Its models are called NAME-1, NAME-2 and so on.
     seed: int  # Rounds, evaluations and trainings follow from it.
     budget: JobBudget  # For its model calls.

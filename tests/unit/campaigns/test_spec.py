@@ -64,7 +64,7 @@ def test_what_is_left_out_or_empty_has_its_default() -> None:
             "play_with: expected shares that sum to less than 1, as some matches are self-play, got 1",
         ),
         ("partners", list("abcde"), "partners: expected 0 to 4 models, got 5"),
-        ("start_data", "mine", "start_data: expected a whole number"),
+        ("start_data", ["mine"], "start_data: expected text"),
         ("config", {"counts": [1, 2, 3], "values": [[3, 2, 1], [1, 3, 1]]}, "config: expected what all matches share"),
     ],
 )
@@ -191,7 +191,7 @@ def test_another_temperature_keeps_what_else_the_rounds_are_sampled_with() -> No
 
 
 def test_a_stored_spec_comes_back_with_what_it_knew_in_its_time() -> None:
-    spec = read(training={"max_steps": 4}, play_with={"tiny": 0.5}, start_data=3)
+    spec = read(training={"max_steps": 4}, play_with={"tiny": 0.5}, start_data="3")
     stored = json.loads(json.dumps({**spec.to_json(), START_MATCHES: {"number": 3, "matches": 2, "held_out": 1}}))
     assert spec_of(stored) == spec
 
