@@ -20,13 +20,11 @@ from app.publication.bundle import DATASET, MODEL
 from app.publication.card import dataset_card, model_card
 from app.publication.job import PUBLICATION
 from app.publication.licences import LICENCES, check_licence
-from app.publication.places import read_place
-from app.publication.spec import PUBLIC, PublicationSpec
+from app.publication.spec import PUBLIC, DatasetPullSpec, ModelPullSpec, PublicationSpec
 from app.registry import get_model
 from app.registry.checkpoint_check import check_checkpoint
 
 _ARGUMENTS = {MODEL: click.argument("called", metavar="NAME"), DATASET: click.argument("called", metavar="DATASET")}
-_PLACE = click.argument("place", metavar="REPOSITORY|FOLDER")
 _LICENCES = f"One of {', '.join(LICENCES)}."
 
 
@@ -147,10 +145,9 @@ def _planned_push_lines(spec: PublicationSpec, planned: lifecycle.PlannedPush) -
 
 
 def _pull(kind: str) -> click.Command:
-    def pull(place: str, name: str | None, revision: str | None, as_json: bool, games: tuple[str, ...] = ()) -> None:
+    def pull(spec: DatasetPullSpec, as_json: bool) -> None:
         from app.publication import pull as pulling
 
-        at = read_place(place, revision, "place")
         ensure_database()
         commit = transact(db.engine)
 
@@ -158,12 +155,10 @@ def _pull(kind: str) -> click.Command:
             if not as_json:
                 click.echo(str(said), err=True)
 
-        if kind == MODEL:
-            number = pulling.pull_model(
-                commit, settings(), at, name=name, games=games, look=check_checkpoint, tell=tell
-            )
+        if isinstance(spec, ModelPullSpec):
+            number = pulling.pull_model(commit, settings(), spec, look=check_checkpoint, tell=tell)
         else:
-            number = pulling.pull_dataset(commit, reading, settings(), at, name=name, tell=tell)
+            number = pulling.pull_dataset(commit, reading, settings(), spec, tell=tell)
         with reading() as session:
             row: Any = session.get_one(LanguageModel if kind == MODEL else Dataset, number)
             found = pulling.described(row)
@@ -174,14 +169,8 @@ def _pull(kind: str) -> click.Command:
         f"Register a {kind} from a repository of the hub, or from a folder that was pushed to.\n\nEvery file is"
         f" compared with the hash in the manifest; {more}. Nothing is registered before all of it is here."
     )
-    options = [
-        click.option("--name", metavar="NAME", help="What it is called here. [default: as where it came from]"),
-        click.option("--revision", metavar="REVISION", help="A branch, a tag or a commit. [default: main]"),
-    ]
-    if kind == MODEL:
-        help_text = "A game that it is to play, where its manifest names none; may be repeated."
-        options.append(click.option("--game", "games", multiple=True, metavar="GAME", help=help_text))
-    return _command_with_options("pull", text, pull, _PLACE, *options, json_option)
+    options = spec_options(ModelPullSpec if kind == MODEL else DatasetPullSpec, argument="place")
+    return _command_with_options("pull", text, pull, options, json_option)
 
 
 model_card_command, dataset_card_command = _card(MODEL), _card(DATASET)

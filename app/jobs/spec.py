@@ -51,12 +51,12 @@ def spec_field(title: str, text: str, default: Any = ..., **said: Any) -> Any:
         option of its preset.
     widget: its input in a form if its type does not imply it: model, models, shares, dataset, file,
         training, base, or registry for one of the `methods` of training or of the `backends` that run it, as
-        `registry` says; names (several in one box), radio, day, known (one of the `of`: games, models, …),
-        lines (name = value each), written: a file whose text can be edited in the form, or upload: a file
-        limited to the MB in the setting `most`, which the form reads itself;
+        `registry` says; names (several in one box), radio, day, known (one of the `of`: games, models, …) or
+        several (some of these), lines (name = value each), written: a file whose text can be edited in the
+        form, or upload: a file limited to the MB in the setting `most`, which the form reads itself;
         game, and for the game in the field `game`: seats (two models, or all of a cross-play), options (its
         settings), material.
-        use: of models, a key of `app.registry.named.USES`. suggested: the model that a form preselects, such
+    use: of models, a key of `app.registry.named.USES`. suggested: the model that a form preselects, such
         as the scripted observer or the first that can be trained.
         method: for a training, the method that has these fields; `by`: the field that holds its backend,
         which may have others; `chosen`: the field that holds the method, if it is one of those whose usual

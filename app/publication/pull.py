@@ -22,7 +22,6 @@ from app.core.config import Settings
 from app.core.errors import Conflict, Invalid, NotFound, Phrase, Verbatim
 from app.core.extensions import Transact
 from app.core.files import FETCHED, private_folder, temporary_beside
-from app.core.validation import choice_of
 from app.datasets import row_import
 from app.datasets.importers.spec import DatasetImportSpec
 from app.finetuning.config import check_model_name
@@ -45,6 +44,7 @@ from app.publication.bundle import (
 from app.publication.card import ROWS
 from app.publication.hub import Hub
 from app.publication.places import PublicationPlace
+from app.publication.spec import DatasetPullSpec, ModelPullSpec
 from app.registry import add_local_model
 from app.registry.adapters import find_base
 from training.hashes import PROVENANCE, checkpoint_hash
@@ -69,26 +69,24 @@ class _Pulled:
 def pull_model(
     transact: Transact,
     settings: Settings,
-    place: PublicationPlace,
+    spec: ModelPullSpec,
     *,
-    name: str | None,
-    games: Sequence[str],
     look: Look,
     tell: Tell,
 ) -> int:
-    """Register a published checkpoint; return the model's number.
+    """Register a published checkpoint; return the model's number. Raises AppError.
 
-    `games` are the games that it is to play, if there is no manifest that says so. Raises AppError; what was asked for
-    is checked before anything is fetched.
+    The name is checked before anything is fetched.
     """
-    for game in games:
-        choice_of(GAMES, game, "games")
+    name = spec.name
     if name:
         transact(lambda session: _check_new(session, settings.home, name))
-    with _fetched(settings, place, MODEL, tell) as found:
+    with _fetched(settings, spec.source, MODEL, tell) as found:
         tell(_CHECKS)
         about = {} if found.manifest is None else found.manifest.about
-        called = name or (found.manifest.name if found.manifest else place.repository.rpartition("/")[2] or "model")
+        called = name or (
+            found.manifest.name if found.manifest else spec.source.repository.rpartition("/")[2] or "model"
+        )
         transact(lambda session: _check_new(session, settings.home, called))
         output = settings.home / _checkpoint_path(called)
         private_folder(output.parent)
@@ -103,7 +101,7 @@ def pull_model(
                 raise Invalid(None, expected=expected, got=got, subject=found.source)
             facts = look(draft)
         try:
-            return transact(lambda session: _register(session, called, facts, about, [*games], found.source))
+            return transact(lambda session: _register(session, called, facts, about, [*spec.games], found.source))
         except BaseException:  # it may come just after the commit, for example when the process ends
             if not transact(lambda session: _is_registered(session, called)):
                 shutil.rmtree(output, ignore_errors=True)
@@ -114,19 +112,18 @@ def pull_dataset(
     transact: Transact,
     database: Callable[[], Any],
     settings: Settings,
-    place: PublicationPlace,
+    spec: DatasetPullSpec,
     *,
-    name: str | None,
     tell: Tell,
 ) -> int:
     """Register published rows; return the dataset's number. Raises AppError."""
-    with _fetched(settings, place, DATASET, tell) as found:
+    with _fetched(settings, spec.source, DATASET, tell) as found:
         tell(_CHECKS)
         if found.manifest is None or ROWS not in found.manifest.files:
             raise NotFound("manifest", expected=Phrase("a dataset that was pushed from Parlor"), got=Phrase("none"))
-        spec = DatasetImportSpec(file=found.source, format="parlor", name=name or found.manifest.name)
+        imported = DatasetImportSpec(file=found.source, format="parlor", name=spec.name or found.manifest.name)
         with (found.folder / ROWS).open("rb") as file, database() as session:
-            wanted = row_import.RowImport(file, spec)
+            wanted = row_import.RowImport(file, imported)
             read = row_import.read_import(session, settings.home, wanted)
         return row_import.register_read(transact, wanted, read)
 
@@ -172,7 +169,7 @@ def _from_folder(folder: Path, kind: str, tell: Tell) -> _Pulled:
     if not path.is_file():
         expected = Phrase("a folder with %(name)s, as a push writes it", name=Verbatim(MANIFEST))
         remedy = Phrase("`flask model add-local` takes any checkpoint") if kind == MODEL else None
-        raise NotFound("folder", expected=expected, got=Verbatim(folder), remedy=remedy)
+        raise NotFound("place", expected=expected, got=Verbatim(folder), remedy=remedy)
     manifest = read_manifest(path.read_bytes(), str(folder), kind)
     check_files(folder, manifest, str(folder))
     size = sum(each.size for each in manifest.files.values())

@@ -19,8 +19,8 @@ from app.core.extensions import open_engine, reading, transact
 from app.core.module_process import end_by_itself, end_with_input
 from app.publication.bundle import MODEL
 from app.publication.hub import HubUnreachable
-from app.publication.places import read_place
 from app.publication.pull import Tell, pull_dataset, pull_model
+from app.publication.spec import DatasetPullSpec, ModelPullSpec
 from app.registry.checkpoint_check import check_checkpoint
 
 
@@ -49,15 +49,12 @@ def main() -> None:
 
 
 def _pulled(said: Mapping[str, Any], tell: Tell) -> int:
-    settings = load_settings(said["settings"])
-    place = read_place(said["place"], said["revision"], "place")
+    settings, spec = load_settings(said["settings"]), said["spec"]
     engine = open_engine(said["database"])
-    name = said["name"]
     if said["kind"] == MODEL:
-        games = said["games"]
-        return pull_model(transact(engine), settings, place, name=name, games=games, look=check_checkpoint, tell=tell)
+        return pull_model(transact(engine), settings, ModelPullSpec.of_json(spec), look=check_checkpoint, tell=tell)
     database = partial(reading, engine)
-    return pull_dataset(transact(engine), database, settings, place, name=name, tell=tell)
+    return pull_dataset(transact(engine), database, settings, DatasetPullSpec.of_json(spec), tell=tell)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import os
 import pickle
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,18 +14,16 @@ from app.core.config import Settings
 from app.core.errors import AppError, Phrase, Unavailable, Verbatim
 from app.core.files import FETCHED
 from app.core.module_process import BrokeOffError, ModuleProcess
+from app.publication.spec import DatasetPullSpec
 
 _MODULE = "app.publication.pulling"
 
 
 class PullRequest(NamedTuple):
-    """What was requested: a model or a dataset, and its source."""
+    """What was requested: a model or a dataset, its source and its name here, and who requested it."""
 
     kind: str
-    place: str
-    revision: str
-    name: str
-    games: Sequence[str]
+    spec: DatasetPullSpec
     by: str
 
 
@@ -45,10 +42,7 @@ class RunningPull:
             "settings": settings.model_dump(mode="json"),
             "database": database.url.render_as_string(hide_password=False),
             "kind": request.kind,
-            "place": request.place,
-            "revision": request.revision or None,
-            "name": request.name or None,
-            "games": [*request.games],
+            "spec": request.spec.to_json(),
         }
         self._process = ModuleProcess(_MODULE)
         self._process.give(given)

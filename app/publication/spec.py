@@ -1,10 +1,12 @@
-"""The options of a push: what is published, where, and under which licence."""
+"""The options of a push (what is published, where, and under which licence) and of a pull."""
 
 from typing import ClassVar, Literal, Self
 
-from pydantic import model_validator
+from pydantic import field_validator, model_validator
 
 from app.core.errors import Invalid, Phrase, Verbatim
+from app.core.validation import choice_of
+from app.games import GAMES
 from app.jobs.spec import JobSpec, spec_field
 from app.publication.licences import OTHER, Licence
 from app.publication.places import PublicationPlace, read_place
@@ -75,3 +77,54 @@ class PublicationSpec(JobSpec):
             raise Invalid("licence_link", expected=expected, got=Verbatim(self.licence_link or "none"))
         _ = self.place
         return self
+
+
+class DatasetPullSpec(JobSpec):
+    """The place of a published dataset, and its name here."""
+
+    place: str = spec_field(
+        "Repository or folder",
+        "OWNER/NAME of a repository on the hub, or a folder that was pushed to; its path begins with / or ./.",
+        metavar="REPOSITORY|FOLDER",
+        argument=True,
+        max_length=400,
+    )
+    revision: str | None = spec_field(
+        "Revision", "A branch, a tag or a commit of a repository.", None, unset="main", metavar="REVISION",
+        max_length=120,
+    )  # fmt: skip
+    name: str | None = spec_field(
+        "Name", "What it is called here.", None, unset="its name at the source", metavar="NAME", max_length=80
+    )
+
+    @property
+    def source(self) -> PublicationPlace:
+        """Where it is pulled from. Raises Invalid."""
+        return read_place(self.place, self.revision, "place")
+
+    @model_validator(mode="after")
+    def _place_can_be_read(self) -> Self:
+        _ = self.source
+        return self
+
+
+class ModelPullSpec(DatasetPullSpec):
+    """The place of a published checkpoint, its name here, and what it plays."""
+
+    games: tuple[str, ...] = spec_field(
+        "Plays",
+        "The games that it is to play, if its manifest names none.",
+        (),
+        unset="the games that its manifest names",
+        option="game",
+        metavar="GAME",
+        widget="several",
+        of="games",
+    )
+
+    @field_validator("games")
+    @classmethod
+    def _games_are_known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            choice_of(GAMES, name, "games")
+        return names

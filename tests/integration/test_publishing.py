@@ -39,10 +39,9 @@ from app.models import (
 from app.publication import running_pull
 from app.publication.bundle import DATASET, MANIFEST
 from app.publication.card import model_card
-from app.publication.places import read_place
 from app.publication.pull import pull_model
 from app.publication.running_pull import PullRequest, RunningPull
-from app.publication.spec import PublicationSpec
+from app.publication.spec import DatasetPullSpec, ModelPullSpec, PublicationSpec
 from app.registry import ensure_baselines, get_model
 from app.registry.checkpoint_check import check_checkpoint
 from app.studies import consents
@@ -245,7 +244,7 @@ def test_a_folder_in_which_something_was_changed_or_could_run_code_is_refused_an
     outside = claims(lambda said: said.update(name=f"../../{tmp_path.name}/outside"))
     assert "name: expected 1 to 80 letters, digits" in refused(outside, "--game", "negotiation")
     assert "name: expected 1 to 80 letters, digits" in refused(lambda _: None, "--name", "../outside")
-    assert "games: expected negotiation or taboo, got 'nope'" in refused(lambda _: None, "--game", "nope")
+    assert "--game: expected negotiation or taboo, got 'nope'" in refused(lambda _: None, "--game", "nope")
     assert {*tmp_path.rglob("*"), *settings.home.rglob("*")} == before
 
 
@@ -309,6 +308,7 @@ def test_a_page_pulls_datasets_and_says_at_the_field_what_is_wrong(
         session.get_one(Dataset, dataset.id).sha256 = "0" * 64
     client = signed_in(app)
     assert 'href="/admin/datasets/pull"' in client.get("/admin/datasets").text
+    assert client.get("/admin/datasets/pull?like=1").status_code == 400  # no pull is filled in from an earlier one
     for place, why in (
         ("talks", "OWNER/NAME of a repository, or a folder"),
         ("~nobody-here/talks", "a folder of a user of this machine"),
@@ -417,9 +417,9 @@ def test_a_pull_that_is_ended_just_after_its_commit_keeps_the_checkpoint(
     told(app, "model", "push", "learner", "--to", str(folder), *LICENCE)
 
     def pulled(name: str, transact: Any) -> None:
-        place = read_place(str(folder), None, "place")
+        spec = ModelPullSpec(place=str(folder), name=name)
         with pytest.raises(SystemExit):
-            pull_model(transact, settings, place, name=name, games=[], look=check_checkpoint, tell=lambda _: None)
+            pull_model(transact, settings, spec, look=check_checkpoint, tell=lambda _: None)
 
     def ended_after_the_commit(work: Callable[[Session], Any]) -> Any:
         done = transact(engine)(work)
@@ -467,7 +467,7 @@ def test_a_pull_whose_answers_cannot_be_read_is_over(
     app: Flask, engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running_pull, "_MODULE", "this")  # which prints a poem
-    pull = RunningPull(PullRequest(DATASET, "lab/talks", "", "", (), "ann"), settings, engine)
+    pull = RunningPull(PullRequest(DATASET, DatasetPullSpec(place="lab/talks"), "ann"), settings, engine)
     pull.wait(PATIENCE)
     assert "what its process answered cannot be read" in str(pull.error)
 

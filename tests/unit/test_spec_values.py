@@ -33,6 +33,7 @@ REQUIRED: Mapping[str, Any] = {  # a right value for each field that some spec r
     "models": ["a"],
     "name": "n",
     "observers": ["o"],
+    "place": "a/b",
     "raters": ["r"],
     "study": "s",
     "tasks": "t",

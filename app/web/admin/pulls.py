@@ -4,49 +4,88 @@ A pull may take gigabytes, so it runs in the background, one at a time; the page
 """
 
 from threading import Lock
+from typing import Any
 
-from flask import current_app, redirect, render_template, request, url_for
+from flask import current_app, redirect, url_for
 from flask.typing import ResponseReturnValue
+from flask_babel import gettext, lazy_gettext
 from flask_login import current_user
 
 from app.core.errors import AppError, Conflict, Phrase
-from app.core.extensions import db
-from app.games import GAMES
+from app.core.extensions import db, reading
+from app.games.base import JSON
 from app.publication.bundle import DATASET, MODEL
-from app.publication.places import read_place
 from app.publication.running_pull import PullRequest, RunningPull
+from app.publication.spec import DatasetPullSpec, ModelPullSpec
 from app.web.admin.blueprint import blueprint
+from app.web.admin.spec_form import Form, filled_in
+from app.web.admin.spec_page import Asked, FormWords, Link, SpecPage
 from app.web.forms import RefusedField
 from app.web.seats import settings
-from app.web.translations import game_titles
 
-_FIELDS = ("place", "revision", "name")
 _LATEST = "pull"  # in the app's extensions: this process's latest or running pull
 _BEGINS = Lock()  # while a process starts, others are served, such as the second half of a double click
 
 
-@blueprint.get("/models/pull")
-def new_model_pull() -> str:
-    """A form for a published checkpoint, or the progress of the running pull."""
-    return _latest_page(MODEL)
+class _PullPage(SpecPage[DatasetPullSpec]):
+    """The form for a pull, or the progress of the running one."""
+
+    template = "admin/pull.html"
+    field = "place"  # also of faults in the place's content
+    kind: str
+    path: str
+
+    def listed(self) -> Link:
+        return Link(gettext("Models") if self.kind == MODEL else gettext("Datasets"), url_for(f"admin.{self.path}"))
+
+    def action(self) -> str:
+        return url_for(f"admin.pull_{self.kind}")
+
+    def begin(self) -> str:
+        """The form, with the result of the latest pull; if that was refused, its values can be corrected."""
+        pull = _latest_pull()
+        if pull is None or pull.request.kind != self.kind or pull.error is None:
+            return super().begin()
+        form = {**filled_in(self.spec, pull.request.spec.to_json()), "like": ""}
+        with reading() as session:
+            return self.page(session, form, refused=self.refusal(pull.error, form))
+
+    def refusal(self, error: AppError, form: Form) -> RefusedField:
+        found = super().refusal(error, form)
+        return found if found.field in self.spec.model_fields else RefusedField(self.field, error)
+
+    def further(self) -> JSON:
+        return {"kind": self.kind, "pull": _latest_pull()}
+
+    def make(self, asked: Asked[DatasetPullSpec]) -> str:
+        """Start fetching, checking and registering it."""
+        _start_pull_process(PullRequest(self.kind, asked.spec, current_user.name))
+        return _page_of(self.kind)
 
 
-@blueprint.post("/models/pull")
-def pull_model() -> ResponseReturnValue:
-    """Start fetching, checking and registering the model."""
-    return _start_pull_from_form(MODEL)
+class _ModelPullPage(_PullPage):
+    kind, path, spec = MODEL, "models", ModelPullSpec
+    words = FormWords(
+        title=lazy_gettext("Pull a model"),
+        intro=lazy_gettext(
+            "A checkpoint from a repository on the hub, or from a folder that a model was pushed to. Its weights are"
+            " safetensors, and none of its code is run."
+        ),
+        start=lazy_gettext("Pull it"),
+        back=lazy_gettext("Back to the models"),
+    )
 
 
-@blueprint.get("/datasets/pull")
-def new_dataset_pull() -> str:
-    """A form for a dataset that was pushed from a Parlor, or the progress of the running pull."""
-    return _latest_page(DATASET)
-
-
-@blueprint.post("/datasets/pull")
-def pull_dataset() -> ResponseReturnValue:
-    """Start fetching, checking and registering the dataset's rows."""
-    return _start_pull_from_form(DATASET)
+class _DatasetPullPage(_PullPage):
+    kind, path, spec = DATASET, "datasets", DatasetPullSpec
+    words = FormWords(
+        title=lazy_gettext("Pull a dataset"),
+        intro=lazy_gettext(
+            "Rows that a Parlor has pushed to a repository on the hub or to a folder. Each row is checked."
+        ),
+        start=lazy_gettext("Pull it"),
+        back=lazy_gettext("Back to the datasets"),
+    )
 
 
 @blueprint.post("/pulls/cancel")
@@ -63,39 +102,8 @@ def _latest_pull() -> RunningPull | None:
     return found
 
 
-def _latest_page(kind: str) -> str:
-    """The form, with the result of the latest pull; if that was refused, its values can be corrected."""
-    pull = _latest_pull()
-    if pull is None or pull.request.kind != kind or pull.error is None:
-        return _pull_page(kind, PullRequest(kind, "", "", "", (), ""))
-    return _pull_page(kind, pull.request, pull.error)
-
-
-def _pull_page(kind: str, asked: PullRequest, error: AppError | None = None) -> str:
-    refused = None
-    if error is not None:
-        # Faults in the place's content are shown at the field for the place.
-        refused = RefusedField(error.field if error.field in (*_FIELDS, "games") else "place", error)
-    return render_template(
-        "admin/pull.html", kind=kind, form=asked._asdict(), refused=refused, chosen=asked.games, titles=game_titles(),
-        pull=_latest_pull(),
-    )  # fmt: skip
-
-
 def _page_of(kind: str) -> str:
-    return url_for("admin.new_model_pull" if kind == MODEL else "admin.new_dataset_pull")
-
-
-def _start_pull_from_form(kind: str) -> ResponseReturnValue:
-    place, revision, name = (request.form.get(field, "").strip() for field in _FIELDS)
-    ticked = request.form.getlist("games")
-    asked = PullRequest(kind, place, revision, name, [game for game in GAMES if game in ticked], current_user.name)
-    try:
-        read_place(place, revision or None, "place")
-        _start_pull_process(asked)
-    except AppError as error:
-        return _pull_page(kind, asked, error), error.status
-    return redirect(_page_of(kind), 303)
+    return url_for(f"admin.new_{kind}_pull")
 
 
 def _start_pull_process(asked: PullRequest) -> None:
@@ -106,3 +114,13 @@ def _start_pull_process(asked: PullRequest) -> None:
             expected, remedy = Phrase("no other pull at the same time"), Phrase("try again when that one is over")
             raise Conflict("place", expected=expected, got=Phrase("one that goes on"), remedy=remedy)
         current_app.extensions[_LATEST] = RunningPull(asked, settings(), db.engine)
+
+
+def _register(page: _PullPage) -> None:
+    rule: dict[str, Any] = {"rule": f"/{page.path}/pull"}
+    blueprint.add_url_rule(**rule, endpoint=f"new_{page.kind}_pull", view_func=page.begin, methods=["GET"])
+    blueprint.add_url_rule(**rule, endpoint=f"pull_{page.kind}", view_func=page.start, methods=["POST"])
+
+
+_register(_ModelPullPage())
+_register(_DatasetPullPage())

@@ -164,6 +164,8 @@ def choices_of(
             known = _KNOWN[schema["of"]](session)
             lost = [(value, value)] if value and value not in (each[0] for each in known) else []
             return [("", _unset(schema)), *known, *lost], None
+        case "several":
+            return _KNOWN[schema["of"]](session), None
         case "preset":
             return preset_choices(schema), None
     return (), None

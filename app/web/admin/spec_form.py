@@ -145,6 +145,7 @@ _WIDGETS: Mapping[str, _Widget] = {
     "written": _TEXT._replace(layout="written"),
     "tick": _Widget(_sent_text, lambda _name, text: bool(text), lambda value: "1" if value else "", "choices"),
     "models": _Widget(_sent_list, lambda _name, given: given, list, "members"),
+    "several": _Widget(_sent_list, lambda _name, given: given, list, "several"),
     "shares": _Widget(
         _sent_shares,
         lambda _name, given: {model: share for model, share in given.items() if share},
@@ -156,7 +157,7 @@ _WIDGETS: Mapping[str, _Widget] = {
 }
 
 
-_EMPTY: Mapping[str, Any] = {"models": (), "shares": {}, "training": {}, "lines": {}}
+_EMPTY: Mapping[str, Any] = {"models": (), "several": (), "shares": {}, "training": {}, "lines": {}}
 
 
 def _widget_of(schema: Schema) -> str:

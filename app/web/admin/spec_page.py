@@ -8,7 +8,7 @@ from flask.typing import ResponseReturnValue
 from flask_babel import gettext
 from sqlalchemy.orm import Session
 
-from app.core.errors import AppError, Invalid, either
+from app.core.errors import AppError, Invalid, Phrase, either
 from app.core.extensions import reading
 from app.games.base import JSON
 from app.jobs.spec import PRESET, JobSpec, fields_of, parts_of
@@ -86,12 +86,12 @@ class SpecPage(Generic[S]):
         """Make what was requested and return the address that shows it. Raises AppError and RefusedField."""
         raise NotImplementedError
 
-    def earlier(self, session: Session, number: str) -> tuple[Link, JSON, JSON]:
+    def earlier(self, session: Session, number: str) -> tuple[Link, JSON, JSON]:  # noqa: ARG002 - most have some
         """An earlier result by its number: its page, its spec as JSON, and its texts by field.
 
         Raises AppError if there is none, or if it was not requested in such a form.
         """
-        raise NotImplementedError
+        raise Invalid("like", expected=Phrase("none"), got=number)
 
     def agreement(self, expected: Any) -> str:
         """What a second press of the button agrees to."""
