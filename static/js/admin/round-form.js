@@ -9,6 +9,7 @@ const expected = find("#expected");
 /** @type {number | undefined} */
 let timer;
 let latest = 0;
+let touched = false; // before, what is still empty is nobody's mistake
 
 async function reckon() {
   const mine = ++latest;
@@ -23,11 +24,12 @@ async function reckon() {
   const refused = page.querySelector("[role=alert]");
   const now = page.querySelector("#expected");
   if (answer.ok && now) expected.replaceChildren(...now.childNodes);
-  else if (refused) expected.replaceChildren(Object.assign(document.createElement("p"), { className: "error", lang: "en", textContent: refused.textContent }));
+  else if (refused) expected.replaceChildren(Object.assign(document.createElement("p"), { className: touched ? "error" : "hint", lang: "en", textContent: refused.textContent }));
 }
 
 // What is shown is of the form as it was: it goes at once, and the answer takes its place.
 function later() {
+  touched = true;
   latest += 1;
   expected.setAttribute("aria-busy", "true");
   expected.replaceChildren(Object.assign(document.createElement("p"), { className: "hint", textContent: expected.dataset.wait }));
