@@ -9,9 +9,9 @@ from sqlalchemy.orm import Session
 
 from app.assessments.spec import AssessmentSpec
 from app.models import LanguageModel
-from app.rounds.estimate import ModelCapacity, channel_of, tokens_and_cost
+from app.rounds.estimate import ModelCapacity, channel_of
 from app.society.config import SocietyConfig
-from app.society.estimate import SCRIPTED_A_SECOND, ChatStatistics, call_statistics
+from app.society.estimate import SCRIPTED_A_SECOND, ChatStatistics, call_statistics, totals_of_calls
 
 RATINGS = 4  # by each rater of a question: two of either answer
 
@@ -43,17 +43,12 @@ def estimate(
     capacities: Mapping[str, ModelCapacity],
 ) -> AssessmentEstimate:
     """The estimate of an assessment with that many calls of each model. Habits and capacities are by model name."""
-    callers = {name: often for name, often in calls.items() if not capacities[name].scripted}
-    tokens, cost = tokens_and_cost(callers, habits, capacities)
-    seconds = [often * habits[name].latency / capacities[name].at_once for name, often in callers.items()]
+    totals, tokens = totals_of_calls(calls, habits, capacities)
+    seconds = [calls[name] * habits[name].latency / capacities[name].at_once for name in tokens]
     return AssessmentEstimate(
         questions=questions,
-        calls=sum(calls.values()),
-        prompt_tokens=round(sum(each.prompt for each in tokens.values())),
-        completion_tokens=round(sum(each.completion for each in tokens.values())),
-        cost=cost,
-        seconds=max([sum(calls.values()) / SCRIPTED_A_SECOND, *seconds]),
-        basis={name: habits[name].calls for name in callers},
+        seconds=max([totals.calls / SCRIPTED_A_SECOND, *seconds]),
+        **totals._asdict(),
     )
 
 

@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -49,6 +50,16 @@ class ChatStatistics(TokenStatistics):
     cache_write_tokens: float = 0
     reasoning_tokens: float = 0
     cost: float | None = None
+
+
+class CallTotals(NamedTuple):
+    """Totals of calls. `cost` is in USD and None where a price is unknown; `basis`: past calls by model."""
+
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    basis: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +118,22 @@ def calls_by_model(
     return calls
 
 
+def totals_of_calls(
+    calls: Mapping[str, float], habits: Mapping[str, ChatStatistics], capacities: Mapping[str, ModelCapacity]
+) -> tuple[CallTotals, Mapping[str, float]]:
+    """The totals of so many calls of each model, and the tokens of each that is not scripted."""
+    callers = [name for name in calls if not capacities[name].scripted]
+    tokens, cost = tokens_and_cost({name: calls[name] for name in callers}, habits, capacities)
+    totals = CallTotals(
+        calls=round(sum(calls.values())),
+        prompt_tokens=round(sum(each.prompt for each in tokens.values())),
+        completion_tokens=round(sum(each.completion for each in tokens.values())),
+        cost=cost,
+        basis={name: habits[name].calls for name in callers},
+    )
+    return totals, {name: each.prompt + each.completion for name, each in tokens.items()}
+
+
 def estimate(
     config: SocietyConfig,
     calls: Mapping[str, float],
@@ -114,18 +141,11 @@ def estimate(
     capacities: Mapping[str, ModelCapacity],
 ) -> SocietyEstimate:
     """The estimate of a society with that many calls of each model. Habits and capacities are by model name."""
-    callers = [name for name in calls if not capacities[name].scripted]
-    tokens, cost = tokens_and_cost({name: calls[name] for name in callers}, habits, capacities)
+    totals, tokens = totals_of_calls(calls, habits, capacities)
     return SocietyEstimate(
         interactions=config.iterations * config.agents,
-        calls=round(sum(calls.values())),
-        prompt_tokens=round(sum(each.prompt for each in tokens.values())),
-        completion_tokens=round(sum(each.completion for each in tokens.values())),
-        cost=cost,
-        seconds=_estimated_seconds(
-            config, calls, habits, capacities, {name: each.prompt + each.completion for name, each in tokens.items()}
-        ),
-        basis={name: habits[name].calls for name in callers},
+        seconds=_estimated_seconds(config, calls, habits, capacities, tokens),
+        **totals._asdict(),
     )
 
 
