@@ -22,16 +22,25 @@ def flask(home: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def campaigns_of(home: Path) -> list[dict[str, Any]]:
-    """The output of `flask campaign list --json`."""
-    return list(json.loads(flask(home, "campaign", "list", "--json")))
+def run_campaign(home: Path, name: str, *options: str, may_stop: str | None = None) -> tuple[dict[str, Any], bool]:
+    """The output of `flask campaign run --json` for the named campaign, and whether it had been started before.
 
-
-def run_campaign(home: Path, name: str, *options: str) -> tuple[dict[str, Any], bool]:
-    """The output of `flask campaign run --json` for the named campaign, and whether it had been started before."""
-    begun = [each for each in campaigns_of(home) if each["name"] == name]
+    One that stopped with an error that contains `may_stop` is over, too. Raises SystemExit for any other that fails.
+    """
+    begun = _campaigns_named(home, name)
     if begun:
         command = ["show" if begun[0]["status"] == "done" else "resume", str(begun[0]["campaign_id"])]
     else:
         command = ["run", "--name", name, *options]
-    return dict(json.loads(flask(home, "campaign", *command, "--json"))), bool(begun)
+    try:
+        found = flask(home, "campaign", *command, "--json")
+    except SystemExit:
+        stopped = _campaigns_named(home, name)
+        if may_stop is None or not stopped or may_stop not in (stopped[0]["error"] or ""):
+            raise
+        found = flask(home, "campaign", "show", str(stopped[0]["campaign_id"]), "--json")
+    return dict(json.loads(found)), bool(begun)
+
+
+def _campaigns_named(home: Path, name: str) -> list[dict[str, Any]]:
+    return [each for each in json.loads(flask(home, "campaign", "list", "--json")) if each["name"] == name]

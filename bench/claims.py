@@ -35,7 +35,7 @@ import scipy.stats
 from app.core.config import ROOT
 from app.core.files import temporary_beside
 from app.core.yaml_reader import read_yaml
-from bench.campaign_homes import campaigns_of, flask, run_campaign
+from bench.campaign_homes import flask, run_campaign
 from bench.last_offers import Match, figures, matches_of
 
 BASE = "little-base"
@@ -182,17 +182,11 @@ class CampaignOfSeed:
 
         One that stopped because its filter kept nothing of a round is over, too: the model that played it is its last.
         """
-        spec, name = self._home / f"stage-{stage}.json", f"stage-{stage}"
+        spec = self._home / f"stage-{stage}.json"
         spec.write_text(json.dumps(fields), encoding="utf-8")
-        try:
-            seed = str(self._seed + OF_STAGE * (stage - 1))
-            return run_campaign(self._home, name, "--spec", str(spec), "--seed", seed, *self._options)
-        except SystemExit:
-            number = next(each["campaign_id"] for each in campaigns_of(self._home) if each["name"] == name)
-            campaign = dict(json.loads(flask(self._home, "campaign", "show", str(number), "--json")))
-            if NOTHING_KEPT not in (campaign["error"] or ""):
-                raise
-            return campaign, False
+        seed = str(self._seed + OF_STAGE * (stage - 1))
+        options = ("--spec", str(spec), "--seed", seed, *self._options)
+        return run_campaign(self._home, f"stage-{stage}", *options, may_stop=NOTHING_KEPT)
 
     def _measured(self, which: str, model: str) -> dict[str, dict[str, float]]:
         """By condition: the figures of `bench.last_offers` for the exported matches, and the model's own points."""
