@@ -6,7 +6,8 @@ A program runs elsewhere, so a file name on this machine would mean nothing to i
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
-from app.core.errors import AppError, Invalid, either, refusals_of
+from app.core.errors import Invalid, either, refusals_of
+from app.core.reading_process import RefusedFiles
 from app.core.validation import Schema
 from app.games import find_game
 from app.jobs.creation import creation_of
@@ -72,7 +73,7 @@ def _read_file(name: str, file: TextFile, given: Any) -> Any:
     content = text.encode(errors="replace")
     try:
         found = file.parse(content, called) if file.in_process else _of_field(name, file.parse, content, called)
-    except AppError as error:
+    except RefusedFiles as error:
         error.field = name  # which another process does not know
         raise
     return found if file.with_files is None else file.with_files(found, others)

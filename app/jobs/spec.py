@@ -56,7 +56,7 @@ def spec_field(title: str, text: str, default: Any = ..., **said: Any) -> Any:
         form, or upload: a file limited to the MB in the setting `most`, which the form reads itself;
         game, and for the game in the field `game`: seats (two models, or all of a cross-play), options (its
         settings), material.
-    use: of models, a key of `app.registry.named.USES`. suggested: the model that a form preselects, such
+        use: of models, a key of `app.registry.named.USES`. suggested: the model that a form preselects, such
         as the scripted observer or the first that can be trained.
         method: for a training, the method that has these fields; `by`: the field that holds its backend,
         which may have others; `chosen`: the field that holds the method, if it is one of those whose usual

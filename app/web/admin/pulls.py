@@ -4,7 +4,6 @@ A pull may take gigabytes, so it runs in the background, one at a time; the page
 """
 
 from threading import Lock
-from typing import Any
 
 from flask import current_app, redirect, url_for
 from flask.typing import ResponseReturnValue
@@ -117,9 +116,8 @@ def _start_pull_process(asked: PullRequest) -> None:
 
 
 def _register(page: _PullPage) -> None:
-    rule: dict[str, Any] = {"rule": f"/{page.path}/pull"}
-    blueprint.add_url_rule(**rule, endpoint=f"new_{page.kind}_pull", view_func=page.begin, methods=["GET"])
-    blueprint.add_url_rule(**rule, endpoint=f"pull_{page.kind}", view_func=page.start, methods=["POST"])
+    blueprint.add_url_rule(f"/{page.path}/pull", f"new_{page.kind}_pull", page.begin, methods=["GET"])
+    blueprint.add_url_rule(f"/{page.path}/pull", f"pull_{page.kind}", page.start, methods=["POST"])
 
 
 _register(_ModelPullPage())
