@@ -52,7 +52,7 @@ def create(
     play, held = material
     base = find_round_model(session, spec.game, spec.base, "base")
     find_backend(LOCAL).check_base(base)
-    spec = _with_matches(spec, play)
+    spec = with_matches(spec, play)
     for field, partners in (("partners", spec.partners), ("play_with", spec.play_with)):
         for partner in partners:
             _check_player(session, spec, field, partner)
@@ -110,7 +110,7 @@ def spec_of(stored: Mapping[str, Any]) -> CampaignSpec:
     return CampaignSpec.of_json({name: value for name, value in stored.items() if name in known})
 
 
-def _with_matches(spec: CampaignSpec, play: Material) -> CampaignSpec:
+def with_matches(spec: CampaignSpec, play: Material) -> CampaignSpec:
     """The spec with the number of matches in a round. Raises Invalid if a partner would get no matches."""
     if spec.matches == EACH_ONCE and not play.items:
         expected = Phrase("a number, as %(game)s has no material", game=spec.game)

@@ -21,13 +21,14 @@ from app.campaigns.job import CAMPAIGN, CampaignKind
 from app.campaigns.presets import PRESETS
 from app.campaigns.spec import CampaignSpec
 from app.core.config import Settings
-from app.core.extensions import reading, writing
+from app.core.extensions import db, reading, writing
 from app.finetuning.job import TRAINING
 from app.jobs import states
 from app.jobs.chained import AwaitedJob
 from app.jobs.context import JobContext
 from app.jobs.kind import fail
 from app.models import Campaign, LanguageModel, RoundRow, TrainingJob
+from app.registry import add_api_model
 from app.web.admin import lists
 from app.web.admin.spec_form import filled_in
 from tests.campaigns import (
@@ -420,6 +421,43 @@ def test_a_campaign_is_started_from_a_models_page(
     assert "It waits for a worker." in page
     assert "Objective points of both (λ = 1) Maximum moves 50" in page
     assert all(each in page for each in ("Epochs: 12", "Learning rate: 0.001", "Sampling Temperature: 0.8"))
+
+
+def test_an_estimate_counts_the_matches_of_every_step_and_a_dear_campaign_is_asked_about(
+    make_app: Callable[..., Flask], enqueued: list[int]
+) -> None:
+    app = make_app(CONFIRM_COST=0.01)
+    with app.app_context():
+        add_local(db.engine, "base")
+        with writing(db.engine) as session:
+            options = {"base_url": "http://127.0.0.1:9/v1", "model": "dear", "price_in": 100, "price_out": 100}
+            add_api_model(session, "dear", None, ["negotiation"], options)
+    client = signed_in(app)
+    sent = form(iterations="3", matches="40", evaluation="20", partners=["scripted"])
+    told = text_of(client.post("/admin/campaigns/new", data={**sent, "action": "estimate"}).text)
+    # Three evaluations of each of four models, and three rounds; the trainings come after those of the base.
+    assert "What it will take Estimate Jobs 18 Matches 360" in told
+    assert "play round 3" in told
+    assert "train training 3 0 not known" in told
+    assert "Without the time of train." in told
+    asked = client.post("/admin/campaigns/new", data={**sent, "partners": ["dear"]})
+    assert (asked.status_code, enqueued) == (200, [])
+    assert "Press Start the campaign again to confirm." in text_of(asked.text)
+    agreed = re.search(r'name="agreed" value="([^"]+)"', asked.text)
+    assert agreed
+    agreeing = {**sent, "partners": ["dear"], "agreed": agreed[1]}
+    assert client.post("/admin/campaigns/new", data=agreeing).status_code == 303
+    assert enqueued == [1]
+
+
+def test_an_estimate_plays_each_piece_of_a_list_once_if_asked(client: FlaskClient, base: str) -> None:
+    words = "\n".join(f"{first}{second}ing" for first in ("walk", "sing", "jump", "paint") for second in "abcdefghij")
+    sent = form("taboo", words="upload", words_text=words, matches="all", iterations="1", evaluation="20",
+                partners=[], evaluation_temperature="", action="estimate")  # fmt: skip
+    told = text_of(client.post("/admin/campaigns/new", data=sent).text)
+    matches = re.search(r"Matches (\d+) Calls", told)
+    assert matches, told
+    assert 40 < int(matches[1]) < 80  # two evaluations of 20, and what of the 40 words is not held out
 
 
 def test_all_that_a_campaign_starts_names_the_experimenter_who_requested_it_even_after_leaving(

@@ -1,4 +1,4 @@
-// The launch form of a round: keeps the estimate fresh.
+// The form that starts a job: keeps its estimate fresh.
 
 import { find, isPage, parsed } from "../dom.js";
 import "./unfold.js";
