@@ -1,28 +1,49 @@
-"""Estimates of the charge for a training at a vendor, made before it starts."""
+"""The estimate of a training before it starts: its rows, and what a vendor will charge for them."""
 
-from typing import NamedTuple
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple, cast
 
-from app.jobs.spending import dollars
+from sqlalchemy.orm import Session
+
+from app.datasets import store
+from app.finetuning.backends import find_backend
+from app.finetuning.charges import TrainingEstimate
+from app.finetuning.config import LOCAL
+from app.finetuning.lifecycle import find_parts
+from app.finetuning.spec import TrainingSpec
+from app.finetuning.vendors.backend import VendorBackend
+from app.finetuning.vendors.estimate import RowTokens, count_tokens, estimate
+from app.finetuning.vendors.rows import vendor_rows
+from app.registry.training_charges import price_of_training
 
 
-class TrainingEstimate(NamedTuple):
-    """The approximate number of tokens that a training will train in all its epochs.
+class ExpectedTraining(NamedTuple):
+    """The rows of the dataset, and the expected charge, if a vendor tells beforehand what it charges for.
 
-    `price` is in US dollars per million tokens; None: unknown.
+    `cost` is in USD; None: unknown.
     """
 
-    tokens: int
-    epochs: int
-    price: float | None
+    rows: int
+    charge: TrainingEstimate | None
+    cost: float | None
 
-    @property
-    def cost(self) -> float | None:
-        """The cost in US dollars, if the price is known."""
-        return None if self.price is None else self.price * self.tokens / 1e6
 
-    @property
-    def words(self) -> str:
-        """For example: about 1200 trained tokens in 3 epochs, $0.0036 at $3.00 a million."""
-        epochs = f"{self.epochs} epoch{'' if self.epochs == 1 else 's'}"
-        priced = "" if self.price is None else f", {dollars(self.cost or 0)} at {dollars(self.price)} a million"
-        return f"about {self.tokens} trained tokens in {epochs}{priced}"
+def estimate_for(session: Session, spec: TrainingSpec, home: Path) -> ExpectedTraining:
+    """The estimate of a requested training. Raises AppError for one that cannot be."""
+    parts, backend = find_parts(session, spec, home), find_backend(spec.backend)
+    rows = parts.dataset.rows + (parts.supervised.rows if parts.supervised else 0)
+    if spec.backend == LOCAL:
+        return ExpectedTraining(rows, None, 0.0)
+    if not isinstance(backend, VendorBackend) or parts.base is None:
+        return ExpectedTraining(rows, None, None)
+    counted = _counted(store.path_of(home, parts.dataset), parts.dataset.reference, spec.backend)
+    charge = estimate(counted, lambda number: backend.epochs(spec.config, number), price_of_training(parts.base))
+    return ExpectedTraining(counted.rows, charge, charge.cost)
+
+
+@lru_cache(maxsize=64)
+def _counted(path: Path, called: str, backend: str) -> RowTokens:
+    """The rows and tokens of a dataset's file, which never changes, in a vendor's format."""
+    with path.open("rb") as lines:
+        return count_tokens(vendor_rows(lines, called, cast(VendorBackend, find_backend(backend)).rows))

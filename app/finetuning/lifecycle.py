@@ -5,7 +5,7 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -51,6 +51,52 @@ def create(
 ) -> TrainingJob:
     """Create a waiting job, for workers if it is `queued`.
 
+    What is requested is checked, and refused, by `find_parts`.
+    """
+    dataset, base, reference, supervised = find_parts(session, training, home, goes_on=goes_on)
+    pinned = {
+        "dataset": str(dataset.id),
+        "reference": None if reference is None else reference.name,
+        "sft_data": None if supervised is None else str(supervised.id),
+    }
+    hold(session, filter(None, (dataset, supervised, base, reference)))
+    row = TRAINING.new_row(
+        queued=queued,
+        requester=requester,
+        spec=training.model_copy(update=pinned).to_json(),
+        name=training.name,
+        method=training.method,
+        backend=training.backend,
+        dataset_id=dataset.id,
+        base_id=None if base is None else base.id,
+        config={
+            **training.config,
+            **({} if reference is None else {REFERENCE: reference.name}),
+            **({} if supervised is None else {SFT_DATA: supervised.id}),
+        },
+        lease_count=0,
+        log="",
+        **training.budget.columns,
+    )
+    session.add(row)
+    session.flush()
+    return row
+
+
+class TrainingParts(NamedTuple):
+    """What a training is made of; a reference only if it is not the base."""
+
+    dataset: Dataset
+    base: LanguageModel | None
+    reference: LanguageModel | None
+    supervised: Dataset | None
+
+
+def find_parts(
+    session: Session, training: TrainingSpec, home: Path | None = None, *, goes_on: bool = False
+) -> TrainingParts:
+    """What a requested training is made of, checked.
+
     With `home`, the files that it needs are checked as well. Raises NotFound for an unknown dataset or base, Conflict
     for a taken name or an archived base, and Invalid for anything else that cannot be trained. With `goes_on`, the
     training belongs to a job that has already started, and may use a base archived meanwhile.
@@ -85,33 +131,7 @@ def create(
             got=Phrase("%(name)s without price_training", name=base.name),
             remedy=Phrase("give it one, or set a budget of tokens"),
         )
-    pinned = {
-        "dataset": str(dataset.id),
-        "reference": None if reference is None else reference.name,
-        "sft_data": None if supervised is None else str(supervised.id),
-    }
-    hold(session, filter(None, (dataset, supervised, base, reference)))
-    row = TRAINING.new_row(
-        queued=queued,
-        requester=requester,
-        spec=training.model_copy(update=pinned).to_json(),
-        name=training.name,
-        method=method,
-        backend=training.backend,
-        dataset_id=dataset.id,
-        base_id=None if base is None else base.id,
-        config={
-            **training.config,
-            **({} if reference is None else {REFERENCE: reference.name}),
-            **({} if supervised is None else {SFT_DATA: supervised.id}),
-        },
-        lease_count=0,
-        log="",
-        **training.budget.columns,
-    )
-    session.add(row)
-    session.flush()
-    return row
+    return TrainingParts(dataset, base, reference, supervised)
 
 
 def _find_usable_model(

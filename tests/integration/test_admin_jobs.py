@@ -2,6 +2,7 @@
 
 import html
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,12 +10,13 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, func, select
 
-from app.core.extensions import reading, writing
+from app.core.extensions import db, reading, writing
 from app.jobs import states
 from app.models import Dataset, TrainingJob
-from app.registry import add_local_model
+from app.registry import add_api_model, add_local_model
 from app.web.admin import lists
 from tests.experimenter import labelled, leafed_through, signed_in
+from tests.integration.test_admin_societies import texts
 from tests.jobs import make_dataset, make_job, row_of, tell
 from training import processor
 from training.methods import all_methods
@@ -106,6 +108,40 @@ def test_a_model_from_nothing_needs_no_base(client: FlaskClient, engine: Engine,
     assert client.post("/admin/jobs/new", data=sent).status_code == 303
     row = row_of(engine, 1)
     assert (row.method, row.base_id, row.config["width"]) == ("tiny", None, 32)
+
+
+def test_a_training_at_a_vendor_is_estimated_and_a_dear_one_is_asked_about(make_app: Callable[..., Flask]) -> None:
+    app = make_app(CONFIRM_COST=0.01)
+    with app.app_context():
+        dataset = make_dataset(db.engine, app.config["SETTINGS"])
+        with writing(db.engine) as session:
+            options = {"model": "mini-2027", "base_url": "http://127.0.0.1:9/v1", "price_training": 25.0}
+            add_api_model(session, "mini", None, ["negotiation"], options, prompt_style="compact")
+    client = signed_in(app)
+    sent = form(method="sft", backend="openai", base="mini", epochs="", eval_share="", **{"openai-n_epochs": "2"})
+    estimated = texts(client.post("/admin/jobs/new", data={**sent, "action": "estimate"}).text)
+    amounts = re.search(r"Rows (\d+) Epochs 2 Trained tokens, about ([\d,]+) Cost, about \$(\d\.\d+)", estimated)
+    assert amounts, estimated[2000:]
+    rows, tokens, cost = int(amounts[1]), int(amounts[2].replace(",", "")), float(amounts[3])
+    assert rows == dataset.rows
+    assert tokens > 2 * dataset.words  # in two epochs, no word is less than a token
+    assert cost == pytest.approx(tokens * 25 / 1e6, abs=0.01)
+    asked = client.post("/admin/jobs/new", data=sent)
+    assert asked.status_code == 200
+    assert "Press Start the training again to confirm." in texts(asked.text)
+    agreed = re.search(r'name="agreed" value="([^"]+)"', asked.text)
+    assert agreed
+    other = client.post("/admin/jobs/new", data={**sent, "openai-n_epochs": "3", "agreed": html.unescape(agreed[1])})
+    assert other.status_code == 200  # three epochs are not what was agreed to
+    with app.app_context():
+        assert counted(db.engine) == 0
+    assert client.post("/admin/jobs/new", data={**sent, "agreed": html.unescape(agreed[1])}).status_code == 303
+
+
+def test_a_training_here_costs_nothing(client: FlaskClient, engine: Engine, dataset: Dataset) -> None:
+    estimated = texts(client.post("/admin/jobs/new", data=form(action="estimate")).text)
+    assert f"Rows {dataset.rows} Cost, about none" in estimated
+    assert counted(engine) == 0
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

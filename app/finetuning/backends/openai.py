@@ -6,8 +6,7 @@
 from typing import ClassVar
 
 from app.core.errors import Invalid, Phrase
-from app.finetuning.backends import Backend
-from app.finetuning.openai.fields import OpenAIFields
+from app.finetuning.openai.fields import OpenAIFields, epochs_of
 from app.finetuning.openai.rows import chat_rows
 from app.finetuning.tinker.address import service_of
 from app.finetuning.together.address import is_there
@@ -28,6 +27,7 @@ class OpenAIBackend(VendorBackend):
     runner = "app.finetuning.openai.vendor:follow"
     configs: ClassVar = {"sft": OpenAIFields}  # which OpenAI calls supervised
     rows = staticmethod(chat_rows)
+    epochs = staticmethod(epochs_of)
 
     def check_base(self, base: LanguageModel, field: str = "base") -> None:
         """As for all vendors, and Invalid for a model at another vendor."""
@@ -42,4 +42,4 @@ class OpenAIBackend(VendorBackend):
             )
 
 
-BACKEND: Backend = OpenAIBackend()
+BACKEND = OpenAIBackend()

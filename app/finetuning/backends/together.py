@@ -6,9 +6,8 @@
 from typing import ClassVar
 
 from app.core.errors import Invalid, Phrase, either
-from app.finetuning.backends import Backend
 from app.finetuning.together.address import HOSTS, is_there
-from app.finetuning.together.fields import CONFIGS
+from app.finetuning.together.fields import CONFIGS, epochs_of
 from app.finetuning.together.rows import VENDOR, vendor_rows_of
 from app.finetuning.vendors.backend import VendorBackend
 from app.models import LanguageModel
@@ -27,6 +26,7 @@ class TogetherBackend(VendorBackend):
     runner = "app.finetuning.together.vendor:follow"
     configs: ClassVar = CONFIGS
     rows = staticmethod(vendor_rows_of)
+    epochs = staticmethod(epochs_of)
 
     def check_base(self, base: LanguageModel, field: str = "base") -> None:
         """As for all vendors, and Invalid for a model that is elsewhere."""
@@ -40,4 +40,4 @@ class TogetherBackend(VendorBackend):
             )
 
 
-BACKEND: Backend = TogetherBackend()
+BACKEND = TogetherBackend()

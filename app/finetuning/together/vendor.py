@@ -2,11 +2,11 @@
 
 from functools import partial
 
+from app.finetuning.backends.together import BACKEND
 from app.finetuning.together.answers import GOING_ON
 from app.finetuning.together.client import TogetherClient
-from app.finetuning.together.fields import body_of, epochs_of
-from app.finetuning.together.rows import vendor_rows_of
+from app.finetuning.together.fields import body_of
 from app.finetuning.vendors.runner import Vendor, follow_vendor
 
-TOGETHER = Vendor(client=TogetherClient, going_on=GOING_ON, rows=vendor_rows_of, epochs=epochs_of, body=body_of)
+TOGETHER = Vendor(backend=BACKEND, client=TogetherClient, going_on=GOING_ON, body=body_of)
 follow = partial(follow_vendor, TOGETHER)

@@ -1,6 +1,6 @@
 """A backend whose trainings a vendor runs. The web process loads it, so nothing here calls a vendor."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.core.errors import Invalid, Phrase, either
 from app.core.queues import BATCH
 from app.datasets import store
-from app.finetuning.backends import TrainedModel, tuned_options
+from app.finetuning.backends import Backend, TrainedModel, tuned_options
 from app.finetuning.config import Fields, read_fields, refuse_fault
 from app.finetuning.files import JobFiles
 from app.finetuning.vendors.rows import RowReader, vendor_row
@@ -23,7 +23,7 @@ from training.methods.base import fields_of, first_fault
 API = "api"  # the kind of models that vendors start from
 
 
-class VendorBackend:
+class VendorBackend(Backend):
     """The base class of all backends whose trainings a vendor runs.
 
     `configs` are the fields by method, for the methods that the vendor offers.
@@ -31,7 +31,8 @@ class VendorBackend:
 
     vendor: str
     configs: ClassVar[Mapping[str, type[BaseModel]]]
-    rows: RowReader  # a static method
+    rows: RowReader  # a static method, as the next one
+    epochs: Callable[[JSON, int], int]  # of a training with these fields on this number of rows
     queue = BATCH  # checking a job takes a second and must not wait behind a training here
 
     def fields(self, method: str) -> Fields:

@@ -8,25 +8,34 @@ messages.
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from app.finetuning.estimate import TrainingEstimate
+from app.finetuning.charges import TrainingEstimate
 from app.jobs.call_costs import estimated_tokens
 
 _OF_MESSAGE, _OF_ROW = 4, 3  # tokens around each
 
 
-def estimate(rows: Iterable[bytes], epochs: Callable[[int], int], price: float | None) -> TrainingEstimate:
-    """The estimate for training on these rows, which are JSON lines in the vendor's format.
+class RowTokens(NamedTuple):
+    """A number of rows, and of their tokens together."""
 
-    `epochs` maps the number of rows to the number of epochs.
-    """
+    rows: int
+    tokens: int
+
+
+def count_tokens(rows: Iterable[bytes]) -> RowTokens:
+    """The rows and their tokens; rows are JSON lines in the vendor's format."""
     count = tokens = 0
     for line in rows:
         count += 1
         tokens += _tokens_of(json.loads(line))
-    seen = epochs(count)
-    return TrainingEstimate(tokens * seen, seen, price)
+    return RowTokens(count, tokens)
+
+
+def estimate(counted: RowTokens, epochs: Callable[[int], int], price: float | None) -> TrainingEstimate:
+    """The estimate for training on these rows; `epochs` maps their number to the number of epochs."""
+    seen = epochs(counted.rows)
+    return TrainingEstimate(counted.tokens * seen, seen, price)
 
 
 def _tokens_of(row: Mapping[str, Any]) -> int:

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,10 +35,11 @@ from app.finetuning.files import JobFiles
 from app.finetuning.job import CANCELLED, FAILED, OVER, SUCCEEDED, TRAINING
 from app.finetuning.runner import TICK
 from app.finetuning.vendors.answers import VendorEvent, VendorJob
+from app.finetuning.vendors.backend import VendorBackend
 from app.finetuning.vendors.client import VendorAway, VendorClient, VendorRefused
-from app.finetuning.vendors.estimate import estimate
+from app.finetuning.vendors.estimate import count_tokens, estimate
 from app.finetuning.vendors.request import VendorRequest
-from app.finetuning.vendors.rows import RowReader, vendor_rows
+from app.finetuning.vendors.rows import vendor_rows
 from app.games.base import JSON
 from app.jobs import states
 from app.jobs.context import JobContext
@@ -64,10 +66,9 @@ log = structlog.get_logger()
 class Vendor:
     """A vendor's part in the steps of a job."""
 
+    backend: VendorBackend
     client: type[VendorClient]
     going_on: tuple[str, ...]  # the vendor's statuses for an unfinished job; a finished one has ours
-    rows: RowReader
-    epochs: Callable[[JSON, int], int]  # of a training with these fields and this many rows
     body: Callable[[VendorRequest], JSON]  # of the request that creates a job
 
 
@@ -213,9 +214,8 @@ class _VendorRunner:
         with reading(self._context.database) as session:
             if session.get(TrainingCharge, token) is not None:
                 return
-        expected = estimate(
-            self._rows_for_vendor(), lambda rows: self._description.epochs(state.config, rows), self._price
-        )
+        epochs = partial(self._description.backend.epochs, state.config)
+        expected = estimate(count_tokens(self._rows_for_vendor()), epochs, self._price)
         with reading(self._context.database) as session:
             row = TRAINING.get(session, self._job_id)
             base = session.get_one(LanguageModel, row.base_id)
@@ -230,7 +230,7 @@ class _VendorRunner:
         """The rows in the vendor's format. Raises NotFound and Invalid."""
         called = self._dataset.reference
         lines = _dataset_lines(self._context.settings.home, self._dataset)
-        return self._while_renewing(vendor_rows(lines, called, self._description.rows))
+        return self._while_renewing(vendor_rows(lines, called, self._description.backend.rows))
 
     def _find(self, state: _JobState) -> VendorJob | None:
         """The job that an earlier worker created without storing the answer; None if there is none.

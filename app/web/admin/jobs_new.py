@@ -5,15 +5,19 @@ from flask_babel import lazy_gettext
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.core.extensions import db
 from app.datasets import store
 from app.finetuning.backends import backend_of, find_backend
 from app.finetuning.config import LOCAL, preset_fields
+from app.finetuning.estimate import ExpectedTraining, estimate_for
 from app.finetuning.job import TRAINING
 from app.finetuning.spec import TrainingSpec
 from app.games.base import JSON
 from app.models import LanguageModel, TrainingJob
 from app.registry import list_models
-from app.web.admin.job_form import FormWords, JobForm, register_form
+from app.web.admin.job_form import Asked, FormWords, JobForm, register_form
+from app.web.seats import settings
+from app.web.threads import in_worker_thread
 from training.methods import all_methods
 from training.methods.base import CONVERSATIONS
 
@@ -32,7 +36,13 @@ class _TrainingForm(JobForm[TrainingJob, TrainingSpec]):
         ),
         start=lazy_gettext("Start the training"),
         back=lazy_gettext("Back to the jobs"),
+        estimate=lazy_gettext("What it will take"),
+        estimate_hint=lazy_gettext(
+            "OpenAI and Together charge for every token of the rows in each epoch. How long a training takes is not"
+            " known beforehand."
+        ),
     )
+    estimate_template = "admin/training-estimate.html"
 
     def suggested(self, session: Session, given: JSON) -> JSON:
         """Settings for a first try, or a method's published settings, for what the URL names.
@@ -54,6 +64,13 @@ class _TrainingForm(JobForm[TrainingJob, TrainingSpec]):
         method = next(known, fitting[0]).name
         found = {"dataset": dataset, "base": base, "method": method, "backend": backend, **fields}
         return {**found, "name": _free_name(session, base or method), **given}
+
+    def estimated(self, session: Session, asked: Asked[TrainingSpec]) -> ExpectedTraining:  # noqa: ARG002 - in a thread
+        found: ExpectedTraining = in_worker_thread(db.engine, estimate_for, asked.spec, settings().home)
+        return found
+
+    def agreement(self, expected: ExpectedTraining) -> str:
+        return "" if expected.charge is None else expected.charge.words
 
     def spec_of(self, session: Session, row: TrainingJob) -> JSON:
         """The spec of a job, with another name if the job is done, because its model has taken the name."""
