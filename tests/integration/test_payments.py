@@ -17,7 +17,7 @@ from app.core.errors import Conflict, Invalid, NotFound
 from app.core.extensions import reading, writing
 from app.matches import live
 from app.models import Payment, PaymentBatch, RecruitmentIdentity, StudyVersion, Submission, Wave
-from app.studies import batches, payments
+from app.studies import batches, payments, places
 from app.studies.amounts import LONGEST_BREAK
 from app.studies.due import due
 from app.studies.pay_doubts import decide, held_back
@@ -221,6 +221,18 @@ def test_a_batch_goes_forward_only_and_its_file_stays_the_same(engine: Engine, k
         assert batches.find_batch(session, wave, 3).id == third.id
         with pytest.raises(NotFound):
             batches.find_batch(session, wave, 1)
+
+
+def test_what_a_wave_has_cost_is_the_same_after_its_files_as_before(engine: Engine, known: KnownWave) -> None:
+    with writing(engine) as session:
+        wave = session.get_one(Wave, known.wave)
+        for code in ("P1", "P2", "P3"):
+            payments.record_owed(session, completed(session, known, code))
+            before = places.committed_before_fee(session, wave)
+            batches.draft(session, wave)
+            assert places.committed_before_fee(session, wave) == before
+        owed = session.scalars(select(Payment.amount)).all()
+        assert places.committed_before_fee(session, wave) == sum(owed) > 0
 
 
 def test_prolific_takes_two_hundred_people_in_a_file(engine: Engine, known: KnownWave) -> None:

@@ -247,6 +247,40 @@ def test_a_part_whose_worker_died_is_taken_over_by_another(engine: Engine, setti
     assert "a dead worker" not in {owner for owner, _ in others}
 
 
+def test_a_round_is_lent_no_part_of_an_earlier_one(engine: Engine) -> None:
+    earlier, later = (make_round(engine, "scripted", matches=1) for _ in range(2))
+    with writing(engine) as session:
+        assert ranges.take(session, later, "one", 60) is not None
+        assert ranges.take(session, later, "another", 60) is None
+        assert ranges.take(session, earlier, "another", 60) is not None
+
+
+def test_leases_are_renewed_while_a_model_keeps_them_waiting(
+    engine: Engine, settings: Settings, stub: StubServer
+) -> None:
+    released = threading.Event()
+    stub.script("kept", lambda messages: haggler(messages) if released.wait(PATIENCE) else "")
+    add_models(engine, stub.url, "kept", in_flight=1)
+    round_id = make_round(engine, "kept", matches=1)
+
+    def lease_end() -> datetime | None:
+        with reading(engine) as session:
+            return session.scalar(select(RoundRange.lease_until).where(RoundRange.round_id == round_id))
+
+    short = settings.model_copy(update={"ROUND_LEASE": 3.0})
+    worker = threading.Thread(target=play, args=(engine, short, round_id), daemon=True)
+    worker.start()
+    try:
+        for _ in range(2):
+            wait_until(lambda: lease_end() is not None, "a lease")
+            until = lease_end()
+            wait_until(lambda until=until: (lease_end() or until) > until, "a lease that is renewed")
+    finally:
+        released.set()
+        worker.join(PATIENCE)
+    check(engine, round_id, 1)
+
+
 def test_a_worker_that_slept_longer_than_its_lease_plays_on_where_it_was(
     engine: Engine, settings: Settings, stub: StubServer
 ) -> None:
