@@ -107,7 +107,7 @@ def _lines_of(each: ModelOrigin) -> Iterator[str]:
     step = each.job.registered_step
     where = "" if step is None else f", step {step} of {each.job.steps}"
     yield f"{each.model.name}: made by job {each.job.id} ({each.job.method}{where})"
-    yield f"  from the weights of {each.base.name}" if each.base else "  from nothing"
+    yield f"  from the weights of {each.base.name}" if each.base else "  from scratch"
     yield from _lines_of_dataset("on", each.dataset, each.sources)
     if each.sft_dataset is not None:
         yield from _lines_of_dataset("beside supervised", each.sft_dataset, each.sft_sources)

@@ -119,7 +119,7 @@ def check_rows(method: str, kind: str, first: Mapping[str, Any] | None, dataset:
 
 
 def check_base(method: str, name: str | None, bases: Phrase) -> None:
-    """Raises Invalid if a base is given for a method that starts from nothing, or none for another method.
+    """Raises Invalid if a base is given for a method that starts from scratch, or none for another method.
 
     `bases` is the kind of model that the backend starts from.
     """

@@ -244,7 +244,7 @@ def give_up(session: Session, job_id: int, owner: str, error: str) -> None:
 
 
 def _plays(session: Session, row: TrainingJob) -> tuple[list[str], str]:
-    """The games and the prompt style of a job's model: its base's, or those of its dataset if it started from nothing.
+    """The games and the prompt style of a job's model: its base's, or those of its dataset if it started from scratch.
 
     The games of imported rows are unknown: the model is registered for all of them, in the default style.
     """

@@ -86,6 +86,7 @@ def test_a_job_is_started_from_a_datasets_page(
     }  # fmt: skip
     page = client.get("/admin/jobs/1").text
     assert "It waits for a worker." in page
+    assert "Trains mine-2 from mine-1 on " in texts(page)
     assert f'href="/admin/datasets/{dataset.id}"' in page
     assert 'href="/admin/jobs/1"' in client.get(f"/admin/datasets/{dataset.id}").text
     assert "mine-2" in client.get("/admin/jobs").text
@@ -108,6 +109,7 @@ def test_a_model_from_nothing_needs_no_base(client: FlaskClient, engine: Engine,
     assert client.post("/admin/jobs/new", data=sent).status_code == 303
     row = row_of(engine, 1)
     assert (row.method, row.base_id, row.config["width"]) == ("tiny", None, 32)
+    assert "Trains small from scratch on " in texts(client.get("/admin/jobs/1").text)
 
 
 def test_a_training_at_a_vendor_is_estimated_and_a_dear_one_is_asked_about(make_app: Callable[..., Flask]) -> None:
