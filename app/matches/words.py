@@ -19,6 +19,8 @@ _MOST_BYTES = 400_000  # bytes of one match's words: PostgreSQL stores less than
 # Han, Hiragana and Katakana, Thai, Lao, Myanmar and Khmer.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
+# Most texts are ASCII, and each match is indexed while its last move waits: this takes half of the time.
+_ASCII_WORDS = {code: " " for code in range(128) if not chr(code).isalnum()}
 _TERM = re.compile(r'(?P<without>(?<!\S)-)?(?:"(?P<phrase>[^"]*)"?|(?P<plain>[^\s"]+))(?P<beginning>(?<=")\*)?')
 
 
@@ -52,7 +54,7 @@ class _Place(NamedTuple):
 def words_of(text: str) -> list[str]:
     """The words of a text, in their order."""
     if text.isascii():
-        return _WORD.findall(text.lower())
+        return text.lower().translate(_ASCII_WORDS).split()
     return [place.word for place in _words_with_places(unicodedata.normalize("NFC", text))]
 
 
