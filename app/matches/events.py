@@ -4,7 +4,7 @@ A move is a `games.base.Event`, whose kinds are the game's; the types here are w
 Version 1 of each is what `from_json` reads; a later version adds a branch there and old logs keep replaying.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from app.core.errors import Invalid, Verbatim
@@ -103,6 +103,7 @@ _KINDS: dict[str, type[Any]] = {
     "ended": Ended,
 }
 _NAMES = {cls: name for name, cls in _KINDS.items()}
+_FIELDS = {cls: tuple(each.name for each in fields(cls)) for cls in _NAMES}
 RESERVED = frozenset(_KINDS)  # no game may use these names for moves
 
 
@@ -112,13 +113,14 @@ def kind_of(event: LogEvent) -> str:
 
 
 def to_json(event: LogEvent) -> JSON:
-    """The event as JSON, with its version."""
+    """The event as JSON, with its version. What is nested in it is the event's own, so do not change it."""
     if isinstance(event, Event):
         raw = {"v": VERSION, "kind": event.kind, "seat": event.seat, "text": event.text, "data": dict(event.data)}
         if event.original is not None:
             raw["original"] = event.original
     else:
-        raw = {"v": VERSION, "kind": _NAMES[type(event)], **asdict(event)}
+        cls = type(event)
+        raw = {"v": VERSION, "kind": _NAMES[cls], **{name: getattr(event, name) for name in _FIELDS[cls]}}
     if isinstance(event, Started) and event.clocks is None:
         del raw["clocks"]  # as in logs from before clocks existed
     if isinstance(event, Event | Violated) and (hidden := invisible(event.text)):

@@ -223,6 +223,7 @@ def _event_row(match_id: str, logged: LoggedEvent) -> dict[str, Any]:
 
 
 def _row_while_played(record: StoredMatch) -> dict[str, Any]:
+    deadline = record.deadline
     return {
         "id": record.id,
         "violations": record.match.violations,
@@ -231,7 +232,7 @@ def _row_while_played(record: StoredMatch) -> dict[str, Any]:
         "to_move": record.match.to_move,
         "model_to_move": record.model_to_move,
         "moved_at": moment(record.log[-1].at),
-        "deadline": None if record.deadline is None else moment(record.deadline.at),
+        "deadline": None if deadline is None else moment(deadline.at),
     }
 
 

@@ -109,12 +109,13 @@ class StoredMatch:
     @property
     def deadline(self) -> Deadline | None:
         """When the match ends by itself if nothing happens."""
-        if self.match.over:
+        if self.match.over or self.match.clocks == NO_CLOCKS:
             return None
         person = self.mover is not None and self.mover.kind == PERSON
-        away = [logged for logged in self.log if isinstance(logged.event, ServerAway)]
-        began = max([turn_began(self.log), *(logged.at for logged in away[-1:])])
-        return next_deadline(self.match.clocks, self.log[0].at + _time_away(away), began, person)
+        started, began = self.log[0].at, turn_began(self.log)
+        if away := [logged for logged in self.log if isinstance(logged.event, ServerAway)]:
+            started, began = started + _time_away(away), max(began, away[-1].at)
+        return next_deadline(self.match.clocks, started, began, person)
 
     def moved(
         self,
