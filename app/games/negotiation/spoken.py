@@ -4,6 +4,7 @@ The talk is read separately for each seat, since a speaker reads their own words
 filled from what was said before.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from app.games.negotiation.offers import OfferHistory
 from app.games.negotiation.understanding import read
 
 _ACCEPTING = frozenset(("deal", "agree", "agreed", "accept", "accepted", "done", "settled", "sold"))
+_MAY_ACCEPT = re.compile("deal|agree|accept|done|settled|sold")  # what any of these words has, much faster to look for
 _LEADING = frozenset(
     ("ok", "okay", "yes", "great", "good", "i", "we", "have", "it's", "a", "then", "so", ",", ".", "!")
 )
@@ -53,6 +55,9 @@ def read_talk(counts: Counts, messages: Sequence[tuple[int, str]]) -> TalkReadin
 
 def _accepts_in_words(text: str, counts: Counts) -> bool:
     """Whether a message accepts and restates the split: "Agreed: I take the hats, and you get the rest"."""
-    words = vocabulary.TOKEN.findall(text.lower().replace("’", "'").removeprefix("[message]"))
+    plain = text.lower()
+    if _MAY_ACCEPT.search(plain) is None:
+        return False
+    words = vocabulary.TOKEN.findall(plain.replace("’", "'").removeprefix("[message]"))
     opening = next((word for word in words if word not in _LEADING), "")
     return opening in _ACCEPTING and "if" not in words and "but" not in words and read(text, counts).names_a_split
