@@ -37,6 +37,11 @@ def test_a_model_is_trained_from_a_dataset_and_plays_a_person_without_a_restart(
     admin.get_by_role("link", name="Train", exact=True).click()
     admin.get_by_text("From scratch (tiny)").click()
     expect(admin.get_by_label("Base", exact=True)).to_be_hidden()
+    budget = admin.get_by_role("region", name="Budget")
+    expect(budget).to_be_hidden()  # a training here costs nothing
+    admin.locator("input[value=openai]").check()
+    expect(budget).to_be_visible()
+    admin.locator("input[value=local]").check()
     admin.get_by_label("Name", exact=True).fill(NAME)
     admin.locator("#epochs").fill("")
     admin.locator("#batch").fill("8")
