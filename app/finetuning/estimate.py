@@ -1,8 +1,8 @@
 """The estimate of a training before it starts: its rows, and what a vendor will charge for them."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -37,13 +37,13 @@ def estimate_for(session: Session, spec: TrainingSpec, home: Path) -> ExpectedTr
         return ExpectedTraining(rows, None, 0.0)
     if not isinstance(backend, VendorBackend) or parts.base is None:
         return ExpectedTraining(rows, None, None)
-    counted = _counted(store.path_of(home, parts.dataset), parts.dataset.reference, spec.backend)
-    charge = estimate(counted, lambda number: backend.epochs(spec.config, number), price_of_training(parts.base))
+    counted = _counted(store.path_of(home, parts.dataset), parts.dataset.reference, backend)
+    charge = estimate(counted, partial(backend.epochs, spec.config), price_of_training(parts.base))
     return ExpectedTraining(counted.rows, charge, charge.cost)
 
 
 @lru_cache(maxsize=64)
-def _counted(path: Path, called: str, backend: str) -> RowTokens:
+def _counted(path: Path, called: str, backend: VendorBackend) -> RowTokens:
     """The rows and tokens of a dataset's file, which never changes, in a vendor's format."""
     with path.open("rb") as lines:
-        return count_tokens(vendor_rows(lines, called, cast(VendorBackend, find_backend(backend)).rows))
+        return count_tokens(vendor_rows(lines, called, backend.rows))
