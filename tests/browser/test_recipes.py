@@ -69,7 +69,6 @@ def test_a_recipe_is_refused_at_its_line_started_and_followed_to_its_table(
 
 def test_a_sweep_shows_its_cells_and_draws_its_figures(parlor: Stack, visitors: Callable[..., Visitor]) -> None:
     visitor = inspector(visitors)
-    visitor.forgive("400")  # the page asks for an estimate while the form is still empty
     admin = visitor.context.new_page()
     sign_in(parlor, admin)
     admin.goto(f"{parlor.url}/admin/recipes/new")

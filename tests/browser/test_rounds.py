@@ -187,7 +187,6 @@ def test_the_list_moves_by_itself_and_compares_what_is_ticked(parlor: Stack, adm
 def test_the_form_shows_what_belongs_to_what_was_chosen_and_estimates_by_itself(
     parlor: Stack, admin: Page, visitor: Visitor
 ) -> None:
-    visitor.forgive("400")  # an estimate of what cannot be is refused
     admin.goto(f"{parlor.url}/admin/rounds/new")
     expect(admin.locator("#expected")).to_contain_text("cost nothing")
     expect(admin.get_by_label("λ", exact=True)).to_be_hidden()

@@ -317,6 +317,16 @@ def test_a_form_that_cannot_be_comes_back_filled_in_with_one_line(
     assert (counted(engine), enqueued) == (0, [])
 
 
+def test_a_preview_of_what_cannot_be_says_why_without_being_refused(
+    client: FlaskClient, engine: Engine, enqueued: list[int]
+) -> None:
+    answer = client.post("/admin/rounds/new", data=form(matches="0", action="preview"))
+    assert answer.status_code == 200
+    assert "Matches: expected a whole number from 1" in html.unescape(answer.text)
+    assert client.post("/admin/rounds/new", data=form(action="preview")).status_code == 200
+    assert (counted(engine), enqueued) == (0, [])
+
+
 @pytest.mark.parametrize(("path", "status"), [("game=chess", 404), ("like=9", 404), ("like=x", 400)])
 def test_a_form_of_what_is_not_there_is_not_found(client: FlaskClient, path: str, status: int) -> None:
     assert client.get(f"/admin/rounds/new?{path}").status_code == status

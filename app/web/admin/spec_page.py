@@ -34,6 +34,7 @@ from app.web.seats import settings
 from app.web.translations import game_titles
 
 S = TypeVar("S", bound=JobSpec)
+_PREVIEW = "preview"  # an estimate that the page itself asks for, of a form that may be incomplete, which is no error
 
 
 class FormWords(NamedTuple):
@@ -141,20 +142,21 @@ class SpecPage(Generic[S]):
     def start(self) -> ResponseReturnValue:
         """Show the estimate or make the result, depending on the pressed button; or show why it cannot be made."""
         form = {**typed(self.spec), "like": _sent_form_value("like"), "agreed": _sent_form_value("agreed")}
+        action = _sent_form_value("action")
         try:
             with reading() as session:
                 asked = self.read(session, form)
                 expected = self.estimated(session, asked)
-                estimates = _sent_form_value("action") == "estimate"
+                estimates = action in {"estimate", _PREVIEW}
                 agreed = estimates or expected is None or form["agreed"] == self.agreement(expected)
                 excess = "" if agreed else self.excess(expected)
-                if expected is not None and (estimates or excess):
+                if estimates or excess:
                     return self.page(session, form, expected=expected, excess=excess)
             address = self.make(asked)
         except (AppError, RefusedField) as error:
             refused = error if isinstance(error, RefusedField) else self.refusal(error, form)
             with reading() as session:
-                return self.page(session, form, refused=refused), refused.error.status
+                return self.page(session, form, refused=refused), 200 if action == _PREVIEW else refused.error.status
         return redirect(address, 303)
 
     def refused(self, error: AppError) -> str:

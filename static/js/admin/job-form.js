@@ -14,16 +14,16 @@ let touched = false; // before, what is still empty is nobody's mistake
 async function reckon() {
   const mine = ++latest;
   const given = new FormData(form);
-  given.set("action", "estimate");
+  given.set("action", "preview"); // an estimate that is not refused as an error while the form is incomplete
   const answer = await fetch(form.getAttribute("action") ?? "", { method: "POST", body: given }).catch(() => null);
   if (mine !== latest) return;
   expected.removeAttribute("aria-busy");
-  if (!answer || answer.redirected || !isPage(answer)) return;
+  if (!answer?.ok || answer.redirected || !isPage(answer)) return;
   const page = await parsed(answer);
   if (mine !== latest) return;
   const refused = page.querySelector("[role=alert]");
   const now = page.querySelector("#expected");
-  if (answer.ok && now) expected.replaceChildren(...now.childNodes);
+  if (!refused && now) expected.replaceChildren(...now.childNodes);
   else if (refused) expected.replaceChildren(Object.assign(document.createElement("p"), { className: touched ? "error" : "hint", lang: "en", textContent: refused.textContent }));
 }
 
