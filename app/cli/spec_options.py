@@ -37,7 +37,7 @@ def spec_options(spec: type[S], *, argument: str | None = None, without: Collect
             options = {name: given.pop(name) for name in parameters}
             with _refusals_of_options(typed):
                 if argument and spec_file is None and not options[argument]:
-                    raise Invalid(argument, expected="a value", got=Verbatim("none"))
+                    raise Invalid(argument, expected="a value or --spec FILE", got=Verbatim("none"))
                 return function(spec=_read_spec_from_options(spec, spec_file, options), **given)
 
         command: Callable[..., Any] = click.option(
