@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, case, literal, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, case, literal, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.core.errors import Conflict, Phrase
@@ -23,8 +23,22 @@ _LONGEST_PAUSE = 60
 
 def free(table: Any, now: datetime) -> ColumnElement[bool]:
     """Whether the lease of a row is free and the pause before the next one is over, for a WHERE."""
-    moment = table.lease_until.type
-    moments = [literal(now - timedelta(seconds=pause), moment) for pause in (*_PAUSES, _LONGEST_PAUSE)]
+    return _free(table, [literal(each, table.lease_until.type) for each in latest_ends(now).values()])
+
+
+def free_at_run(table: Any) -> ColumnElement[bool]:
+    """As `free`, for a statement that is built once; it is run with the parameters of `latest_ends`."""
+    return _free(table, [bindparam(name, type_=table.lease_until.type) for name in latest_ends(datetime.now(UTC))])
+
+
+def latest_ends(now: datetime) -> dict[str, datetime]:
+    """Before when a lease must have ended to be free now, by the number of workers that died and then for any more."""
+    return {
+        f"ended_{deaths}": now - timedelta(seconds=pause) for deaths, pause in enumerate((*_PAUSES, _LONGEST_PAUSE))
+    }
+
+
+def _free(table: Any, moments: Sequence[ColumnElement[Any]]) -> ColumnElement[bool]:
     since = case(dict(enumerate(moments[:-1])), value=table.lease_count, else_=moments[-1])
     return or_(table.lease_until.is_(None), table.lease_until < since)
 

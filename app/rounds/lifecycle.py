@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import insert, select
+from sqlalchemy import bindparam, insert, select
 from sqlalchemy.orm import Session
 
 from app.core.errors import Invalid, Phrase, Verbatim, refusals_within
@@ -32,6 +32,7 @@ from app.rounds.sampling import check_structured, player_of
 from app.rounds.spec import MOST_MATCHES, RoundSpec
 
 USUAL_MATCHES = 100
+_LOCK = select(RoundRow.returned_models).where(RoundRow.id == bindparam("of_round")).with_for_update()
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +228,7 @@ def lock(session: Session, round_id: int) -> Names | None:
     Returns the names that its models have returned so far. They are read with the lock, so that names added by another
     worker are not lost.
     """
-    return session.scalar(select(RoundRow.returned_models).where(RoundRow.id == round_id).with_for_update())
+    return session.scalar(_LOCK, {"of_round": round_id})
 
 
 def begin(session: Session, round_id: int) -> bool:
