@@ -275,7 +275,7 @@ def _insert_rows(
     left_out = {name for name, _ in constants} | ({"id"} - rows[0].keys())
     names = tuple(column.name for column in table.columns if column.name not in left_out)
     statement = _insertion(connection.dialect, table, names, constants)
-    connection.execute(statement, {"rows": json.dumps(rows, default=_hexadecimal)})
+    connection.execute(statement, {"rows": _json_of(connection.dialect, names, rows)})
 
 
 def _update_matches(
@@ -283,7 +283,7 @@ def _update_matches(
 ) -> None:
     if rows:
         statement = _updating(connection.dialect, names, tuple(constants.items()))
-        connection.execute(statement, {"rows": json.dumps(rows)})
+        connection.execute(statement, {"rows": _json_of(connection.dialect, ("id", *names), rows)})
 
 
 @lru_cache(maxsize=8)
@@ -300,17 +300,24 @@ def _updating(dialect: Dialect, names: tuple[str, ...], constants: tuple[tuple[s
     return text(f'UPDATE "match" SET {", ".join(changes)} FROM {rows} WHERE "match".id = new.id')  # noqa: S608
 
 
+def _json_of(dialect: Dialect, names: tuple[str, ...], rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as JSON for `_json_rows`: arrays on SQLite, which looks a key up by comparing it with all before it."""
+    values = [[row.get(name) for name in names] for row in rows] if dialect.name == "sqlite" else rows
+    return json.dumps(values, default=_hexadecimal)
+
+
 def _json_rows(dialect: Dialect, table: Table, names: tuple[str, ...]) -> str:
-    """A table expression `new` of the JSON array of objects that is bound to `rows`."""
+    """A table expression `new` of the JSON that is bound to `rows`."""
     if dialect.name == "sqlite":
-        fields = ", ".join(f"{_sqlite_value(table, name)} AS {_quoted_column_name(name)}" for name in names)
+        values = (_sqlite_value(table, name, place) for place, name in enumerate(names))
+        fields = ", ".join(f"{value} AS {_quoted_column_name(name)}" for value, name in zip(values, names, strict=True))
         return f"(SELECT {fields} FROM json_each(:rows)) AS new"  # noqa: S608
     fields = ", ".join(f"{_quoted_column_name(name)} {table.columns[name].type.compile(dialect)}" for name in names)
     return f"json_to_recordset(CAST(:rows AS json)) AS new({fields})"
 
 
-def _sqlite_value(table: Table, name: str) -> str:
-    value = f"value ->> '{name}'"
+def _sqlite_value(table: Table, name: str, place: int) -> str:
+    value = f"value ->> {place}"
     return f"bytes_of_hex({value})" if isinstance(table.columns[name].type, LargeBinary) else value
 
 
