@@ -350,7 +350,8 @@ class ClaimParser:
             return
         amount = min(max(number, 0), count)
         share = count - amount if owner == LISTENER else amount
-        if {owner, self._owners.get(item)} == _PEOPLE and share != self.share[item]:
+        before = self._owners.get(item, owner)
+        if before != owner and EACH not in (before, owner) and share != self.share[item]:
             self.contradicts = True
         self._owners[item] = owner
         self.share[item] = share

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from app.games.negotiation import vocabulary
 from app.games.negotiation.contexts import Counts
 from app.games.negotiation.offers import OfferHistory
-from app.games.negotiation.understanding import read
+from app.games.negotiation.understanding import Utterance, read
 
 _ACCEPTING = frozenset(("deal", "agree", "agreed", "accept", "accepted", "done", "settled", "sold"))
 _MAY_ACCEPT = re.compile("deal|agree|accept|done|settled|sold")  # what any of these words has, much faster to look for
@@ -34,30 +34,33 @@ def read_talk(counts: Counts, messages: Sequence[tuple[int, str]]) -> TalkReadin
     named: set[Counts] = set()
     last: list[Counts | None] = []
     misquoted: dict[int, bool] = {}
+    utterances = [read(text, counts) for _, text in messages]
     for seat in (0, 1):
         talk, split, adds_up = OfferHistory(counts), None, True
-        for place, (by, text) in enumerate(messages):
+        for place, ((by, text), said) in enumerate(zip(messages, utterances, strict=True)):
             before, before_by = talk.table, talk.table_by
             talk.add_message("you" if by == seat else "partner", text)
             if talk.table is not None:
-                split = talk.table if seat == 0 else talk.complement(talk.table)
-                said = read(text, counts)
+                if talk.table != before:
+                    split = talk.table if seat == 0 else talk.complement(talk.table)
                 if said.names_a_split or talk.table != before:
                     adds_up = said.adds_up
-                if adds_up:
+                if adds_up and split is not None:
                     named.add(split)
-            if by == seat and before_by == "partner" and _accepts_in_words(text, counts):
+            if by == seat and before_by == "partner" and _accepts_in_words(text, said):
                 misquoted[place] = talk.table != before
         last.append(split)
     first, second = last
     return TalkReading(frozenset(named), (first, second), misquoted[max(misquoted)] if misquoted else None)
 
 
-def _accepts_in_words(text: str, counts: Counts) -> bool:
-    """Whether a message accepts and restates the split: "Agreed: I take the hats, and you get the rest"."""
+def _accepts_in_words(text: str, said: Utterance) -> bool:
+    """Whether a message, which says this, accepts and restates the split: "Agreed: I take the hats, and you get the
+    rest".
+    """
     plain = text.lower()
-    if _MAY_ACCEPT.search(plain) is None:
+    if not said.names_a_split or _MAY_ACCEPT.search(plain) is None:
         return False
     words = vocabulary.TOKEN.findall(plain.replace("’", "'").removeprefix("[message]"))
     opening = next((word for word in words if word not in _LEADING), "")
-    return opening in _ACCEPTING and "if" not in words and "but" not in words and read(text, counts).names_a_split
+    return opening in _ACCEPTING and "if" not in words and "but" not in words
