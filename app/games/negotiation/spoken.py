@@ -55,9 +55,7 @@ def read_talk(counts: Counts, messages: Sequence[tuple[int, str]]) -> TalkReadin
 
 
 def _accepts_in_words(text: str, said: Utterance) -> bool:
-    """Whether a message, which says this, accepts and restates the split: "Agreed: I take the hats, and you get the
-    rest".
-    """
+    """Whether a message, read as `said`, accepts and restates the split: "Agreed: I take the hats, you the rest"."""
     plain = text.lower()
     if not said.names_a_split or _MAY_ACCEPT.search(plain) is None:
         return False
