@@ -18,13 +18,13 @@ async function reckon() {
   const answer = await fetch(form.getAttribute("action") ?? "", { method: "POST", body: given }).catch(() => null);
   if (mine !== latest) return;
   expected.removeAttribute("aria-busy");
-  if (!answer?.ok || answer.redirected || !isPage(answer)) return;
+  if (!answer || answer.redirected || !isPage(answer)) return;
   const page = await parsed(answer);
   if (mine !== latest) return;
   const refused = page.querySelector("[role=alert]");
   const now = page.querySelector("#expected");
-  if (!refused && now) expected.replaceChildren(...now.childNodes);
-  else if (refused) expected.replaceChildren(Object.assign(document.createElement("p"), { className: touched ? "error" : "hint", lang: "en", textContent: refused.textContent }));
+  if (refused) expected.replaceChildren(Object.assign(document.createElement("p"), { className: touched ? "error" : "hint", lang: "en", textContent: refused.textContent }));
+  else if (answer.ok && now) expected.replaceChildren(...now.childNodes);
 }
 
 // What is shown is of the form as it was: it goes at once, and the answer takes its place.
