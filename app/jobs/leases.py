@@ -21,26 +21,23 @@ _PAUSES = (0, 0, 1, 2, 4, 8, 16, 32)  # seconds after the end of a lease, by the
 _LONGEST_PAUSE = 60
 
 
-def free(table: Any, now: datetime) -> ColumnElement[bool]:
-    """Whether the lease of a row is free and the pause before the next one is over, for a WHERE."""
-    return _free(table, [literal(each, table.lease_until.type) for each in latest_ends(now).values()])
+def free(table: Any, now: datetime | None = None) -> ColumnElement[bool]:
+    """Whether the lease of a row is free and the pause before the next one is over, for a WHERE.
 
-
-def free_at_run(table: Any) -> ColumnElement[bool]:
-    """As `free`, for a statement that is built once; it is run with the parameters of `latest_ends`."""
-    return _free(table, [bindparam(name, type_=table.lease_until.type) for name in latest_ends(datetime.now(UTC))])
+    Without `now`, for a statement that is built once and run with the parameters of `latest_ends`.
+    """
+    moment, ends = table.lease_until.type, latest_ends(now or datetime.now(UTC))
+    moments = [bindparam(name, type_=moment) if now is None else literal(end, moment) for name, end in ends.items()]
+    since = case(dict(enumerate(moments[:-1])), value=table.lease_count, else_=moments[-1])
+    return or_(table.lease_until.is_(None), table.lease_until < since)
 
 
 def latest_ends(now: datetime) -> dict[str, datetime]:
-    """Before when a lease must have ended to be free now, by the number of workers that died and then for any more."""
-    return {
-        f"ended_{deaths}": now - timedelta(seconds=pause) for deaths, pause in enumerate((*_PAUSES, _LONGEST_PAUSE))
-    }
-
-
-def _free(table: Any, moments: Sequence[ColumnElement[Any]]) -> ColumnElement[bool]:
-    since = case(dict(enumerate(moments[:-1])), value=table.lease_count, else_=moments[-1])
-    return or_(table.lease_until.is_(None), table.lease_until < since)
+    """The moments before which a lease must have ended to be free at `now`, by the number of dead workers; the last one
+    is for any higher number.
+    """
+    pauses = (*_PAUSES, _LONGEST_PAUSE)
+    return {f"ended_{deaths}": now - timedelta(seconds=pause) for deaths, pause in enumerate(pauses)}
 
 
 def is_held(row: Any) -> bool:

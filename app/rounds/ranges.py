@@ -16,18 +16,19 @@ from app.models import RoundRange
 _PARTS, _LEAST, _MOST = 64, 4, 500
 
 # Every group of matches takes these statements: to build one anew takes ten times as long as to run it.
-_RANGE = cast(Table, RoundRange.__table__).c
+_TABLE = cast(Table, RoundRange.__table__)
+_RANGE = _TABLE.c
 _OF_ROUND = _RANGE.round_id == bindparam("of_round")
 _AT_STARTS = _RANGE.start.in_(bindparam("starts", expanding=True))
 _FREE = select(_RANGE.start).where(
     _OF_ROUND,
     _RANGE.done.is_(False),
-    leases.free_at_run(_RANGE),
+    leases.free(_RANGE),
     _RANGE.start.not_in(bindparam("in_hand", expanding=True)),
 )
 _FIRST = _FREE.order_by(_RANGE.start).limit(1).with_for_update(skip_locked=True).scalar_subquery()
 _TAKE = (
-    update(_RANGE.start.table)
+    update(_TABLE)
     .where(_OF_ROUND, _RANGE.start == _FIRST)
     .values(
         lease_owner=bindparam("owner"),
@@ -37,13 +38,13 @@ _TAKE = (
     .returning(_RANGE.start, _RANGE.stop, _RANGE.lease_count)
 )
 _RENEW = (
-    update(_RANGE.start.table)
+    update(_TABLE)
     .where(_OF_ROUND, _AT_STARTS, _RANGE.lease_owner == bindparam("owner"))
     .values(lease_until=bindparam("until"))
     .returning(_RANGE.start)
 )
 _RENEW_WITH_PROGRESS = _RENEW.values(lease_count=0)
-_FINISH = update(_RANGE.start.table).where(_OF_ROUND, _AT_STARTS).values(done=True, lease_owner=None, lease_until=None)
+_FINISH = update(_TABLE).where(_OF_ROUND, _AT_STARTS).values(done=True, lease_owner=None, lease_until=None)
 _IS_UNDONE = select(exists().where(_OF_ROUND, _RANGE.done.is_(False)))
 
 
@@ -102,9 +103,8 @@ def finish(session: Session, round_id: int, starts: Collection[int]) -> None:
 
 def release(session: Session, round_id: int, owner: str) -> None:
     """Release all ranges of a round that `owner` holds."""
-    session.execute(
-        update(RoundRange).where(_held_by(round_id, owner)).values(lease_owner=None, lease_until=None, lease_count=0)
-    )
+    held = update(RoundRange).where(RoundRange.round_id == round_id, RoundRange.lease_owner == owner)
+    session.execute(held.values(lease_owner=None, lease_until=None, lease_count=0))
 
 
 def all_done(session: Session, round_id: int) -> bool:
@@ -115,7 +115,3 @@ def all_done(session: Session, round_id: int) -> bool:
 def being_played(now: datetime) -> Any:
     """Whether some worker holds a lease on a range, for a WHERE over RoundRange."""
     return and_(RoundRange.lease_owner.is_not(None), RoundRange.lease_until >= now)
-
-
-def _held_by(round_id: int, owner: str) -> Any:
-    return and_(RoundRange.round_id == round_id, RoundRange.lease_owner == owner)

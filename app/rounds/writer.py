@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from typing import Any, cast
 
 import structlog
-from sqlalchemy import Engine, Table, bindparam, update
+from sqlalchemy import Engine, Table, Update, bindparam, update
 from sqlalchemy.orm import Session
 
 from app.core.extensions import DATABASE_AWAY, reason_of, transact_with_retry
@@ -35,16 +36,7 @@ MOST_TOGETHER = 20  # matches in one transaction, for which others wait, people 
 MOST_WAITING = 200  # matches with something to store, at which players wait for the database
 MOST_SECONDS_AWAY = 60.0  # how long a database may be away before a round is given up for now
 
-_COUNTED = (
-    "finished", "aborted", "moves", "violations", "lenient_moves", "calls", "failed_calls", *SPENT, "unpriced_calls"
-)  # fmt: skip
-# Every group takes this statement: to build it anew takes twenty times as long as to run it.
-_ROUND = cast(Table, RoundRow.__table__).c
-_ADD = (
-    update(_ROUND.id.table)
-    .where(_ROUND.id == bindparam("of_round"))
-    .values({_ROUND[name]: _ROUND[name] + bindparam(f"more_{name}") for name in _COUNTED})
-)
+_TABLE = cast(Table, RoundRow.__table__)
 
 log = structlog.get_logger()
 
@@ -248,8 +240,9 @@ class RoundWriter:
             store.append(session, known, of_round=True)
         store.insert_generations(session, [call for each in entries for call in each.calls])
         store.set_tokens(session, [(each.record.id, each.tokens) for each in entries if each.tokens is not None])
-        added = {f"more_{name}": number for name, number in self._increments(entries).items()}
-        session.execute(_ADD, {"of_round": self._round_id, **added})
+        added = self._increments(entries)
+        more = {f"more_{name}": number for name, number in added.items()}
+        session.execute(_addition(tuple(added)), {"of_round": self._round_id, **more})
         calls = (call for each in entries for call in each.calls)
         if (now := returned_models.with_calls(names, calls)) != names:
             session.execute(update(RoundRow).where(RoundRow.id == self._round_id).values(returned_models=now))
@@ -284,3 +277,13 @@ class RoundWriter:
             return transact_with_retry(self._database, work, MOST_SECONDS_AWAY)
         except DATABASE_AWAY as error:
             raise DatabaseAway(f"the database took nothing for {MOST_SECONDS_AWAY:g} s: {reason_of(error)}") from None
+
+
+@lru_cache(maxsize=1)
+def _addition(names: tuple[str, ...]) -> Update:
+    """The statement that adds to columns of a round. Every group takes it, and to build it anew takes twenty times as
+    long as to run it.
+    """
+    columns = [_TABLE.c[name] for name in names]
+    added = {column: column + bindparam(f"more_{column.name}") for column in columns}
+    return update(_TABLE).where(_TABLE.c.id == bindparam("of_round")).values(added)
