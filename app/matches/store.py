@@ -309,8 +309,9 @@ def _json_of(dialect: Dialect, names: tuple[str, ...], rows: Sequence[Mapping[st
 def _json_rows(dialect: Dialect, table: Table, names: tuple[str, ...]) -> str:
     """A table expression `new` of the JSON that is bound to `rows`."""
     if dialect.name == "sqlite":
-        values = (_sqlite_value(table, name, place) for place, name in enumerate(names))
-        fields = ", ".join(f"{value} AS {_quoted_column_name(name)}" for value, name in zip(values, names, strict=True))
+        fields = ", ".join(
+            f"{_sqlite_value(table, name, place)} AS {_quoted_column_name(name)}" for place, name in enumerate(names)
+        )
         return f"(SELECT {fields} FROM json_each(:rows)) AS new"  # noqa: S608
     fields = ", ".join(f"{_quoted_column_name(name)} {table.columns[name].type.compile(dialect)}" for name in names)
     return f"json_to_recordset(CAST(:rows AS json)) AS new({fields})"

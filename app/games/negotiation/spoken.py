@@ -41,11 +41,10 @@ def read_talk(counts: Counts, messages: Sequence[tuple[int, str]]) -> TalkReadin
             before, before_by = talk.table, talk.table_by
             talk.add_message("you" if by == seat else "partner", text)
             if talk.table is not None:
-                if talk.table != before:
-                    split = talk.table if seat == 0 else talk.complement(talk.table)
+                split = talk.table if seat == 0 else talk.complement(talk.table)
                 if said.names_a_split or talk.table != before:
                     adds_up = said.adds_up
-                if adds_up and split is not None:
+                if adds_up:
                     named.add(split)
             if by == seat and before_by == "partner" and _accepts_in_words(text, said):
                 misquoted[place] = talk.table != before
